@@ -82,30 +82,38 @@ extension Call {
       self = .refused(.invalidRequest("a request must be an object"), id: nil)
       return
     }
-    var id: RequestID?
-    if let value = object["id"] {
-      id = RequestID(value)
-      if id == nil {
-        let message = "id must be an integer within ±(2^53-1) or a string of at most 256 bytes"
-        self = .refused(.invalidRequest(message), id: nil)
-        return
+    var (idValue, version, methodValue, paramsValue): (JSON?, JSON?, JSON?, JSON?)
+    var ignoredMember: String?
+    for member in object.members {
+      switch member.name {
+      case "id": idValue = member.value
+      case "jsonrpc": version = member.value
+      case "method": methodValue = member.value
+      case "params": paramsValue = member.value
+      default: ignoredMember = ignoredMember ?? member.name
       }
     }
-    if let version = object["jsonrpc"], version != .string("2.0") {
+    let id = idValue.flatMap(RequestID.init)
+    guard idValue == nil || id != nil else {
+      let message = "id must be an integer within ±(2^53-1) or a string of at most 256 bytes"
+      self = .refused(.invalidRequest(message), id: nil)
+      return
+    }
+    guard version == nil || version == .string("2.0") else {
       self = .refused(.invalidRequest("jsonrpc must be \"2.0\""), id: id)
       return
     }
-    guard case .string(let method)? = object["method"] else {
+    guard case .string(let method)? = methodValue else {
       self = .refused(.invalidRequest("method must be a string"), id: id)
       return
     }
-    guard case .object(let params) = object["params"] ?? .object([:]) else {
+    guard case .object(let params) = paramsValue ?? .object([:]) else {
       let error = RPCError.invalidParams(member: "params", "params must be an object")
       self = id == nil ? .failedNotification(error, method: method) : .refused(error, id: id)
       return
     }
     var request = Request(id: id, method: method, params: params)
-    request.ignoredMember = object.members.first { !Self.members.contains($0.name) }?.name
+    request.ignoredMember = ignoredMember
     self = .request(request)
   }
 }

@@ -15,29 +15,28 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "python"))
 
-from imageworker import BlockingImageWorker, Image, ImageWorker, LoadParams  # noqa: E402
+from imageworker import BlockingImageWorker, Deliver, Image, ImageWorker  # noqa: E402
 
 binary, source, count, face, at_once, deliver, size, cache = sys.argv[1:]
 urls = Path(source).read_text().split()
 wanted = [urls[number % len(urls)] for number in range(int(count))]
-options = ["--cache-dir", cache]
-params: LoadParams = {"deliver": "path" if deliver == "path" else "none"}
+wanted_as: Deliver = "path" if deliver == "path" else "none"
 wrong: list[Image] = []
 
 
 def check(image: Image) -> None:
-    if image.cache != "memory" or image.size != int(size) or ("path" in image.wire) != (deliver == "path"):
+    if image.cache != "memory" or image.byte_count != int(size) or ("path" in image.wire) != (deliver == "path"):
         wrong.append(image)
 
 
 async def with_tasks() -> float:
-    async with ImageWorker(options, binary=binary) as worker:
-        await asyncio.gather(*(worker.load(url, **params) for url in urls))
+    async with ImageWorker(cache_dir=cache, binary=binary) as worker:
+        await asyncio.gather(*(worker.load(url, deliver=wanted_as) for url in urls))
         left = iter(wanted)
 
         async def load_some() -> None:
             for url in left:
-                check(await worker.load(url, **params))
+                check(await worker.load(url, deliver=wanted_as))
 
         begun = time.perf_counter()
         await asyncio.gather(*(load_some() for _ in range(int(at_once))))
@@ -45,13 +44,13 @@ async def with_tasks() -> float:
 
 
 def with_threads() -> float:
-    with BlockingImageWorker(options, binary=binary) as worker:
-        for _ in worker.load_all(urls, **params):
+    with BlockingImageWorker(cache_dir=cache, binary=binary) as worker:
+        for _ in worker.load_all(urls, deliver=wanted_as):
             pass
 
         def load_some(part: int) -> None:
             for url in itertools.islice(wanted, part, None, int(at_once)):
-                check(worker.load(url, **params))
+                check(worker.load(url, deliver=wanted_as))
 
         threads = [threading.Thread(target=load_some, args=(part,)) for part in range(int(at_once))]
         begun = time.perf_counter()
@@ -63,11 +62,11 @@ def with_threads() -> float:
 
 
 def with_load_all() -> float:
-    with BlockingImageWorker(options, binary=binary) as worker:
-        for _ in worker.load_all(urls, **params):
+    with BlockingImageWorker(cache_dir=cache, binary=binary) as worker:
+        for _ in worker.load_all(urls, deliver=wanted_as):
             pass
         begun = time.perf_counter()
-        for _, image in worker.load_all(wanted, at_once=int(at_once), **params):
+        for _, image in worker.load_all(wanted, deliver=wanted_as, at_once=int(at_once)):
             if not isinstance(image, Image):
                 raise image
             check(image)

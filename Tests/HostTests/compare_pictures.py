@@ -128,13 +128,11 @@ class Painter:
 
     def pixels(self, content: bytes) -> list[Pixels]:
         image = self._worker.load(data_url(content), deliver="pixels", cache="no-store")
-        assert image.pixels is not None
         with image.pixels as memory:
             return [numpy.asarray(memory.pil().convert("RGBA"))]
 
     def written(self, content: bytes, transform: Transform) -> bytes:
-        image = self._worker.load(data_url(content), transform=transform, deliver="data", cache="no-store")
-        return base64.b64decode(image.wire["data"])
+        return self._worker.load(data_url(content), transform=transform, deliver="data", cache="no-store").data
 
 
 def data_url(content: bytes) -> str:
@@ -228,8 +226,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def measure(worker: str, words: Sequence[str] = ()) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, Chromium() as chromium:
-        options = ["--cache-dir", folder, "--min-free", "0%"]
-        with BlockingImageWorker(options, binary=worker) as host:
+        with BlockingImageWorker(cache_dir=folder, min_free=0, binary=worker) as host:
             painter = Painter(host)
             rows = [
                 compare(case, painter, chromium)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+import math
 import os
 import random
 import signal
@@ -14,7 +15,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional, cast
 
 from origin_process import PATIENCE, Origin
 from package import ROOT
@@ -22,18 +23,36 @@ from processes import Watched, children
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
+import imageworker  # noqa: E402
 from imageworker import (  # noqa: E402
+    Answered,
     BlockingImageWorker,
-    CacheError,
-    CancelledByRequest,
-    DecodingError,
+    Cancelled,
+    Completed,
+    ConnectError,
+    Crop,
+    DigestMismatch,
     Event,
+    Failed,
+    FileImage,
+    HTTPStatusError,
     Image,
     ImageWorker,
     ImageWorkerError,
-    NetworkError,
-    RequestError,
+    InvalidParams,
+    LoadItem,
+    LoadParams,
+    LoadTimeout,
+    NotAnImage,
+    NotCached,
+    Options,
+    PrefetchEvent,
+    Progress,
+    Started,
+    Transform,
+    TruncatedError,
     WorkerExited,
+    find_worker,
 )
 
 ABANDONED = """
@@ -42,7 +61,7 @@ sys.path.insert(0, sys.argv[1])
 from imageworker import ImageWorker
 
 async def main():
-    worker = ImageWorker(["--cache-dir", sys.argv[2]])
+    worker = ImageWorker(cache_dir=sys.argv[2])
     await worker.start()
     await worker.load(sys.argv[3], transform={"width": 8})  # So that there are decoders.
     loading = asyncio.ensure_future(worker.load(sys.argv[4], on_event=lambda event: print(worker.pid, flush=True)))
@@ -65,8 +84,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         asyncio.get_running_loop().slow_callback_duration = PATIENCE  # That a machine is busy is no news.
 
-    def worker(self, *options: str, **settings: Any) -> ImageWorker:
-        return ImageWorker(["--cache-dir", str(self.folder / "cache"), *options], **settings)
+    def worker(self, **settings: Any) -> ImageWorker:
+        return ImageWorker(cache_dir=self.folder / "cache", **settings)
 
     async def command(self, **command: Any) -> dict[str, Any]:
         return await asyncio.get_running_loop().run_in_executor(None, self.origin.command, command)
@@ -75,14 +94,13 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         async with self.worker() as worker:
             url = f"{self.origin.url}/image/1.png?width=30&height=20"
             pixels = (await worker.load(url, deliver="pixels", transform={"width": 15})).pixels
-            assert pixels is not None
             self.assertEqual((pixels.width, pixels.height, pixels.stride), (15, 10, 15 * pixels.channels))
             rows, path, before = pixels.memory, pixels.path, bytes(pixels.memory)
             self.assertEqual(len(rows), 10 * pixels.stride)
-            self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 1)
+            self.assertEqual((await worker.stats()).pixels.regions, 1)
             del pixels  # Collected, it is released, in the next turn of the loop.
             await asyncio.sleep(0)
-            self.assertEqual((await worker.call("stats"))["pixels"]["regions"], 0)
+            self.assertEqual((await worker.stats()).pixels.regions, 0)
             self.assertFalse(path.exists())
             self.assertEqual(bytes(rows), before)
 
@@ -92,19 +110,18 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             image = await worker.load(url, transform={"width": 15, "format": "jpeg"}, placeholder=True, response=True)
             self.assertEqual((image.url, image.key, image.final_url, image.cache), (url, url, None, "miss"))
             self.assertEqual((image.format, image.width, image.height, image.media_type), ("jpeg", 15, 10, "image/jpeg"))
-            assert image.path and image.source and image.placeholder and image.response and image.timing
-            self.assertEqual(image.path.stat().st_size, image.size)
-            self.assertEqual((image.source["format"], image.source.get("width")), ("png", 30))
-            self.assertRegex(image.placeholder["color"], "^#[0-9a-f]{6}$")
-            self.assertEqual((image.response["status"], image.response["headers"]["content-type"]), (200, "image/png"))
-            self.assertGreaterEqual(image.timing["totalMs"], 0)
+            assert image.source and image.placeholder and image.response and image.timing
+            self.assertEqual(image.path.stat().st_size, image.byte_count)
+            self.assertEqual((image.source.format, image.source.width), ("png", 30))
+            self.assertRegex(image.placeholder.color, "^#[0-9a-f]{6}$")
+            self.assertEqual((image.response.status, image.response.headers["content-type"]), (200, "image/png"))
+            self.assertEqual(image.timing.total, image.wire["timing"]["totalMs"] / 1000)
             self.assertEqual((image.frames, image.orientation, image.attempts, image.kept), (1, 1, 1, True))
 
     @unittest.skipIf(importlib.util.find_spec("PIL") is None, "there is no Pillow here")
     async def test_pixels_are_a_picture(self) -> None:
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?width=30&height=20", deliver="pixels")
-            assert image.pixels is not None
             picture = image.pixels.pil()
             self.assertEqual(picture.size, (30, 20))
             self.assertEqual(picture.tobytes(), bytes(image.pixels.memory))
@@ -113,7 +130,6 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
     async def test_pixels_are_an_array_without_a_copy(self) -> None:
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?width=30&height=20", deliver="pixels")
-            assert image.pixels is not None
             array = image.pixels.numpy()
             self.assertEqual(array.shape, (20, 30, image.pixels.channels))
             self.assertEqual(array.tobytes(), bytes(image.pixels.memory))
@@ -122,16 +138,15 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?bytes=4000")
             self.assertEqual((image.format, image.width, image.height), ("png", 32, 24))
-            self.assertEqual((image.cache, image.size), ("miss", 4000))
-            assert image.path is not None
+            self.assertEqual((image.cache, image.byte_count), ("miss", 4000))
             self.assertEqual(len(image.path.read_bytes()), 4000)
 
     async def test_events_come_to_the_callback_before_the_result(self) -> None:
         events: list[Event] = []
         async with self.worker() as worker:
             await worker.load(f"{self.origin.url}/image/1.png?bytes=100000", on_event=events.append)
-            self.assertEqual(events[0].name, "started")
-            received = [event.params["received"] for event in events if event.name == "progress"]
+            self.assertIsInstance(events[0], Started)
+            received = [event.received for event in events if isinstance(event, Progress)]
             self.assertEqual(received, sorted(set(received)))
 
     async def test_the_iterator_of_events_ends_with_the_result(self) -> None:
@@ -139,7 +154,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             url = f"{self.origin.url}/image/1.png"
             events = [event async for event in worker.load_events(url)]
             self.assertEqual((events[0].name, events[-1].name), ("started", "completed"))
-            self.assertEqual(events[-1].params["url"], url)
+            assert isinstance(events[-1], Completed)
+            self.assertEqual(events[-1].image.url, url)
 
     async def test_leaving_the_iterator_early_cancels_the_load(self) -> None:
         async with self.worker() as worker:
@@ -161,7 +177,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         self.assertIn("on_event failed for started", complaints)
 
     async def test_errors_carry_kind_code_retryable_and_data(self) -> None:
-        async with self.worker("--retries", "0") as worker:
+        async with self.worker(retries=0) as worker:
             with self.assertRaises(ImageWorkerError) as missing:
                 await worker.load(f"{self.origin.url}/image/1.png?status=404")
             error = missing.exception
@@ -172,7 +188,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((broken.exception.kind, broken.exception.retryable), ("truncated", True))
             with self.assertRaises(ImageWorkerError) as refused:
                 await worker.call("load", {"url": f"{self.origin.url}/image/3.png", "colour": "red"})
-            self.assertEqual((refused.exception.kind, refused.exception.data["member"]), ("invalidParams", "colour"))
+            assert isinstance(refused.exception, InvalidParams)
+            self.assertEqual((refused.exception.kind, refused.exception.member), ("invalidParams", "colour"))
 
     async def test_cancelling_the_task_cancels_the_load(self) -> None:
         async with self.worker() as worker:
@@ -183,6 +200,163 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 await task
             await self.command(do="await", left=1)
             await worker.load(f"{self.origin.url}/image/2.png")
+
+    async def test_none_for_a_keyword_means_that_it_is_not_given(self) -> None:
+        async with self.worker(max_per_host=None, headers=None, arguments=None, binary=None, max_restarts=None) as worker:
+            crop: Crop = {"x": 0, "y": 0, "width": 8, "height": 8}
+            for params in (dict.fromkeys(LoadParams.__annotations__), {"transform": {**dict.fromkeys(Transform.__annotations__), "crop": crop}}):
+                await worker.load(f"{self.origin.url}/image/1.png", deliver=None, on_event=None, **cast(Any, params))
+            await worker.prefetch([{"url": f"{self.origin.url}/image/1.png", "key": None}], on_event=None, group=None)
+            before = await worker.configure()
+            self.assertEqual(await worker.configure(timeout=None, rate=None, proxy=None), before)
+
+    async def test_a_wrong_keyword_is_refused_and_the_near_one_is_named(self) -> None:
+        url = f"{self.origin.url}/image/1.png"
+        async with self.worker() as worker:
+            unchecked: Any = worker
+            cases: dict[str, Callable[[], Any]] = {
+                "unknown keyword saveTo of load (did you mean save_to?)": lambda: unchecked.load(url, saveTo="/x"),
+                "unknown keyword timeoutMs of load (did you mean timeout?)": lambda: unchecked.load(url, timeoutMs=5000),
+                "unknown keyword deadline_ms of load (did you mean deadline?)": lambda: unchecked.load(url, deadline_ms=None),
+                "unknown keyword zzz of load": lambda: unchecked.load(url, zzz=1),
+                "unknown member cornerRadius of transform (did you mean corner_radius?)": lambda: unchecked.load(url, transform={"cornerRadius": 3}),
+                "unknown member widht of crop (did you mean width?)": lambda: unchecked.load(url, transform={"crop": {"widht": 3}}),
+                "transform must be a dict, not 'small'": lambda: unchecked.load(url, transform="small"),
+                "timeout must be a number of seconds, not '5s'": lambda: unchecked.load(url, timeout="5s"),
+                "timeout must be a finite number of seconds and not negative (given: -1); 0 is no limit": lambda: unchecked.load(url, timeout=-1),
+                "unknown keyword goup of prefetch (did you mean group?)": lambda: unchecked.prefetch([url], goup="a"),
+                "unknown member headres of urls (did you mean headers?)": lambda: unchecked.prefetch([{"url": url, "headres": {}}]),
+                "urls must be an iterable of URLs, not str": lambda: unchecked.prefetch(url),
+                "unknown keyword olderThanSeconds of clear (did you mean older_than?)": lambda: unchecked.clear(olderThanSeconds=5),
+                "unknown keyword gruop of cancel (did you mean group?)": lambda: unchecked.cancel(gruop="a"),
+                "unknown keyword maxPerHost of configure (did you mean max_per_host?)": lambda: unchecked.configure(maxPerHost=5),
+            }
+            for message, call in cases.items():
+                with self.subTest(message), self.assertRaises((TypeError, ValueError)) as refused:
+                    await call()
+                self.assertEqual(str(refused.exception), message)
+            self.assertEqual((await worker.stats()).requests.received, 0)
+
+    def test_arguments_in_place_of_keywords_are_refused_where_they_are_given(self) -> None:
+        for kind in (cast(Any, ImageWorker), cast(Any, BlockingImageWorker)):
+            for arguments, keywords, message in (
+                ((["--max-per-host", "8"],), {}, "takes keywords, such as max_per_host=8"),
+                (("--max-per-host 8",), {}, "takes keywords, such as max_per_host=8"),
+                ((), {"arguments": "--max-per-host 8"}, "arguments must be a list of flags"),
+                ((), {"maxPerHost": 8}, r"unknown keyword maxPerHost of ImageWorker \(did you mean max_per_host\?\)"),
+                ((), {"max_restart": 8}, r"unknown keyword max_restart of ImageWorker \(did you mean max_restarts\?\)"),
+                ((), {"timeout": "10s"}, "timeout must be a number of seconds"),
+                ((), {"headers": ["A: b"]}, "headers must be a dict of header fields"),
+            ):
+                with self.subTest(kind=kind, arguments=arguments, keywords=keywords), self.assertRaisesRegex(TypeError, message):
+                    kind(*arguments, **keywords)
+
+    async def test_options_are_keywords_in_seconds_and_bytes(self) -> None:
+        given: Options = {
+            "memory_limit": 1 << 20, "max_age": 3600.5, "max_concurrent": "auto", "max_per_host": 8, "rate": 0.5, "order": "lifo",
+            "timeout": 2.5, "connect_timeout": 1, "min_rate": 0, "deadline": 60.0, "retries": 1, "failed_ttl": 0, "max_bytes": 1000,
+            "min_free": 0, "verify": "always", "network": "any", "proxy": "", "user_agent": "a test",
+            "headers": {"X-Test": "b: c", "X-Empty": "", "Accept": None}, "insecure": True, "key_ignore_query": ["a", "b*"],
+            "events": ["started", "preview"], "exit_status": True, "log_level": "error",
+        }  # fmt: skip
+        async with self.worker(**given) as worker:
+            self.assertEqual({name: value for name, value in (await worker.configure()).items() if name in given}, given)
+        async with self.worker(arguments=["--retries=1", "--retries", "0"]) as worker:
+            self.assertEqual((await worker.configure(rate=5))["rate"], 5)
+            options = await worker.configure(**given)
+            self.assertEqual({name: value for name, value in options.items() if name in given}, given)
+            self.assertEqual((await worker.configure(rate=math.inf))["rate"], math.inf)
+
+    async def test_a_new_worker_gets_the_options_that_configure_has_set(self) -> None:
+        ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
+        async with self.worker(on_exit=ends.put_nowait) as worker:
+            await worker.configure(max_per_host=3, timeout=7.5)
+            with self.assertRaises(InvalidParams):
+                await worker.configure(retries=1000)
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            await ends.get()
+            options = await worker.configure()
+            self.assertEqual((options["max_per_host"], options["timeout"], options["retries"]), (3, 7.5, 2))
+
+    async def test_the_other_methods_have_typed_results(self) -> None:
+        url = f"{self.origin.url}/image/1.png?bytes=4000"
+        async with self.worker() as worker:
+            await worker.pause()
+            self.assertTrue((await worker.stats()).queue.paused)
+            held = asyncio.ensure_future(worker.load(url, slot="s", priority="low"))
+            await asyncio.sleep(0)  # Now the load has been sent.
+            self.assertEqual(await worker.prioritize("high", slot="s"), 1)
+            await worker.resume()
+            image = await held
+            entry = await worker.query(url=url)
+            self.assertEqual((entry.disk, entry.byte_count, entry.path), (True, 4000, image.path))
+            assert entry.stored_at is not None and entry.stored_at.tzinfo is not None
+            self.assertFalse((await worker.query(key="k")).disk)
+            self.assertEqual((await worker.store(key="k", data=image.path.read_bytes())).byte_count, 4000)
+            self.assertEqual((await worker.store(key="l", path=os.path.relpath(image.path))).byte_count, 4000)
+            self.assertEqual((await worker.clear(older_than=3600)).removed, 0)
+            self.assertEqual((await worker.clear(key="k")).removed, 1)
+            pixels = (await worker.load(url, deliver="pixels")).pixels
+            self.assertEqual((await worker.release(path=pixels.path), await worker.release(all=True)), (1, 0))
+            self.assertEqual(await worker.cancel(all=True), 0)
+            info = await worker.initialize()
+            self.assertEqual((info.protocol_version, info.cache.directory), (1, self.folder / "cache"))
+            self.assertIn("png", info.formats.decode)
+
+    async def test_each_of_many_loads_comes_with_its_key(self) -> None:
+        url = f"{self.origin.url}/image/1.png?width=30&height=20"
+        item: LoadItem = {"url": url, "transform": {"width": 15}}
+        async with self.worker() as worker:
+            outcomes = {key: outcome async for key, outcome in worker.load_all([(1, url), (2, item), (3, url), (4, "ftp:")], at_once=2)}
+            self.assertEqual(outcomes.keys(), {1, 2, 3, 4})
+            self.assertIsInstance(outcomes.pop(4), InvalidParams)
+            self.assertEqual({key: image.width for key, image in outcomes.items() if isinstance(image, FileImage)}, {1: 30, 2: 15, 3: 30})
+            urls = [f"{self.origin.url}/image/{n}.png" for n in range(3000)]
+            self.assertEqual({url async for url, _ in worker.load_all(iter(urls), deliver="none")}, set(urls))
+            with self.assertRaisesRegex(TypeError, "unknown keyword prioriti of load"):
+                await worker.load_all(urls, **cast(Any, {"prioriti": "low"})).__anext__()
+
+    async def test_leaving_an_iteration_over_many_loads_cancels_the_rest(self) -> None:
+        urls = [f"{self.origin.url}/image/1.png"] + [f"{self.origin.url}/image/{n}.png?hold=never" for n in range(5)]
+        async with self.worker() as worker:
+            outcomes = worker.load_all(urls)
+            self.assertEqual((await outcomes.__anext__())[0], urls[0])
+            await self.command(do="await", gate="never", held=5)
+            await outcomes.aclose()
+            await self.command(do="await", left=5)
+
+    async def test_prefetch_takes_any_iterable_and_tells_of_each_item(self) -> None:
+        events: list[PrefetchEvent] = []
+        async with self.worker() as worker:
+            urls = (f"{self.origin.url}/image/{n}.png" + "?status=404" * (n == 3) for n in range(4))
+            result = await worker.prefetch(urls, events=["completed", "failed"], on_event=events.append)
+        self.assertEqual((result.total, result.downloaded, result.failed), (4, 3, 1))
+        self.assertEqual([(failure.kind, failure.url[-3:]) for failure in result.errors], [("http", "404")])
+        self.assertEqual(sorted(event.name for event in events), 3 * ["completed"] + ["failed"])
+        (failed,) = (event for event in events if isinstance(event, Failed))
+        assert isinstance(failed.error, HTTPStatusError)
+        self.assertEqual((failed.error.status, failed.error.url), (404, result.errors[0].url))
+
+    async def test_shutdown_finishes_what_was_accepted(self) -> None:
+        async with self.worker() as worker:
+            loading = asyncio.ensure_future(worker.load(f"{self.origin.url}/image/1.png?hold=gate"))
+            await self.command(do="await", gate="gate", held=1)
+            assert worker.pid is not None
+            with Watched(worker.pid) as watched:
+                ending = asyncio.ensure_future(worker.shutdown())
+                await asyncio.sleep(0)
+                with self.assertRaisesRegex(RuntimeError, "async with"):
+                    await worker.stats()
+                await self.command(do="release", gate="gate")
+                self.assertEqual((await loading).width, 32)
+                await ending
+                self.assertTrue(watched.ends())
+
+    def test_the_version_is_the_workers(self) -> None:
+        binary = find_worker(os.environ.get("IMAGEWORKER"))
+        printed = subprocess.run([binary, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn(imageworker.__version__, printed.split())
 
     async def test_a_killed_worker_fails_each_pending_load_once(self) -> None:
         async with self.worker() as worker:
@@ -204,7 +378,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 assert worker.pid is not None
                 os.kill(worker.pid, signal.SIGKILL)
                 end = await ends.get()
-                self.assertEqual((end.data["exitStatus"], end.lost), (-signal.SIGKILL, []))
+                self.assertEqual((end.exit_status, end.lost), (-signal.SIGKILL, []))
             images = await asyncio.gather(*(worker.load(f"{self.origin.url}/image/{n}.png") for n in range(20)))
             self.assertEqual(len(images), 20)
 
@@ -222,7 +396,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         seed = int(os.environ.get("CLIENT_SEED", random.randrange(1 << 32)))
         print(f"CLIENT_SEED={seed}", file=sys.stderr)
         choose = random.Random(seed)
-        async with self.worker("--retries", "0", max_restarts=100, longest_pause=0.1) as worker:
+        async with self.worker(retries=0, max_restarts=100, longest_pause=0.1) as worker:
             urls = [f"{self.origin.url}/image/{n}.png?bytes={choose.randrange(1000, 50_000)}" for n in range(1000)]
             loads = [asyncio.ensure_future(worker.load(url)) for url in urls]
             for ended_before_the_next in sorted(choose.sample(range(900), 6)):
@@ -245,31 +419,43 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             self.assertEqual({image.width for image in images}, {32})
 
     async def test_the_class_of_an_error_is_its_family(self) -> None:
-        async with self.worker("--retries", "0") as worker:
+        async with self.worker(retries=0) as worker:
             url = f"{self.origin.url}/image/1.png"
-            with self.assertRaises(NetworkError):
-                await worker.load(f"{url}?status=500")
-            with self.assertRaises(CacheError):
+            with self.assertRaises(HTTPStatusError) as refused:
+                await worker.load(f"{url}?status=503&header=Retry-After:%207", response=True)
+            self.assertEqual((refused.exception.status, refused.exception.retry_after), (503, 7))
+            assert refused.exception.response is not None
+            self.assertEqual((refused.exception.response.status, refused.exception.response.headers["retry-after"]), (503, "7"))
+            with self.assertRaises(NotCached):
                 await worker.load(f"{url}?x-n=1", cache="only-if-cached")
-            with self.assertRaises(DecodingError):
+            with self.assertRaises(DigestMismatch):
                 await worker.load(f"{url}?x-n=2", digest="sha256-" + 64 * "0")
-            with self.assertRaises(RequestError):
+            with self.assertRaises(NotAnImage):
+                await worker.load(f"{self.origin.url}/html")
+            with self.assertRaises(InvalidParams):
                 await worker.load("ftp://example.com/")
+            with self.assertRaises(ConnectError):
+                await worker.load("http://127.0.0.1:1/")
+            with self.assertRaises(TruncatedError):
+                await worker.load(f"{url}?bytes=5000&truncate=1000&x-n=3")
+            with self.assertRaises(LoadTimeout) as late:
+                await worker.load(f"{url}?hold=late", deadline=0.2)
+            self.assertEqual((late.exception.phase, late.exception.retryable), ("deadline", False))
             held = asyncio.ensure_future(worker.load(f"{url}?hold=never", group="a"))
             await self.command(do="await", gate="never", held=1)
-            await worker.call("cancel", {"group": "a"})
-            with self.assertRaises(CancelledByRequest):
+            self.assertEqual(await worker.cancel(group="a"), 1)
+            with self.assertRaises(Cancelled):
                 await held
 
     async def test_a_bad_option_is_told_in_the_error(self) -> None:
-        async with self.worker("--no-such-option") as worker:
+        async with self.worker(arguments=["--no-such-option"]) as worker:
             with self.assertRaises(WorkerExited) as refused:
                 await worker.load(f"{self.origin.url}/image/1.png")
-            self.assertEqual(refused.exception.data["exitStatus"], 64)
+            self.assertEqual(refused.exception.exit_status, 64)
             self.assertIn("--no-such-option", str(refused.exception))
 
     async def test_a_thousand_loads_at_once_with_a_talkative_log(self) -> None:
-        async with self.worker("--log-level", "debug", "--max-per-host", "16") as worker:
+        async with self.worker(log_level="debug", max_per_host=16) as worker:
             urls = [f"{self.origin.url}/image/{n}.png" for n in range(1000)]
             images = await asyncio.gather(*(worker.load(url) for url in urls))
             self.assertEqual([image.url for image in images], urls)
@@ -277,14 +463,13 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
     async def test_an_inline_image_of_megabytes_is_one_line(self) -> None:
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?bytes=6000000", deliver="data")
-            assert image.data is not None
             self.assertEqual(len(image.data), 6_000_000)
             self.assertTrue(image.data.startswith(b"\x89PNG"))
 
     async def test_requests_longer_than_the_pipe_do_not_dead_lock(self) -> None:
         async with self.worker() as worker:
             result = await worker.prefetch([f"{self.origin.url}/image/1.png"] * 20_000)
-            self.assertEqual((result["total"], result["failed"]), (20_000, 0))
+            self.assertEqual((result.total, result.failed), (20_000, 0))
 
     async def test_leaving_the_block_cancels_what_is_pending_and_ends_the_worker(self) -> None:
         async with self.worker() as worker:
@@ -322,12 +507,13 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             await self.command(do="await", gate="never", held=1)
             task.cancel()
             image = await worker.load(f"{self.origin.url}/image/2.png", deliver="pixels")
-            assert image.pixels is not None
             image.pixels.release()
             worker.notify("stats")
             while not events:
                 await asyncio.sleep(0.01)
-        self.assertEqual(["uptimeMs" in event.params for event in events], [True])
+        (answered,) = events
+        assert isinstance(answered, Answered)
+        self.assertIn("uptimeMs", answered.result)
 
     async def test_an_exception_in_the_block_ends_the_worker(self) -> None:
         with self.assertRaises(ZeroDivisionError):
@@ -364,7 +550,7 @@ class BlockingPythonClient(unittest.TestCase):
         self.addCleanup(exits.close)
         self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = exits.enter_context(Origin())
-        self.worker = exits.enter_context(BlockingImageWorker(["--cache-dir", str(self.folder / "cache")]))
+        self.worker = exits.enter_context(BlockingImageWorker(cache_dir=self.folder / "cache"))
 
     def test_many_threads_share_one_worker(self) -> None:
         images: list[Image] = []
@@ -386,7 +572,27 @@ class BlockingPythonClient(unittest.TestCase):
         outcomes = dict(self.worker.load_all(iter(urls), at_once=7))
         self.assertEqual(set(outcomes), set(urls))
         for url, outcome in outcomes.items():
-            self.assertIsInstance(outcome, NetworkError if "status=404" in url else Image)
+            self.assertIsInstance(outcome, HTTPStatusError if "status=404" in url else Image)
+
+    def test_loads_of_one_url_are_told_apart_by_their_keys(self) -> None:
+        url = f"{self.origin.url}/image/1.png?width=30&height=20"
+        item: LoadItem = {"url": url, "transform": {"width": 15}}
+        widths: dict[str, Any] = {}
+        for key, outcome in self.worker.load_all([("original", url), ("small", item), ("again", url)]):
+            assert isinstance(outcome, FileImage)
+            widths[key] = outcome.width
+        self.assertEqual(widths, {"original": 30, "small": 15, "again": 30})
+        with self.assertRaisesRegex(TypeError, "urls must be an iterable of URLs, not str"):
+            next(self.worker.load_all(url))
+
+    def test_shutdown_closes(self) -> None:
+        self.worker.prefetch([f"{self.origin.url}/image/1.png"])
+        assert self.worker.pid is not None
+        with Watched(self.worker.pid) as watched:
+            self.worker.shutdown()
+            self.assertTrue(watched.ends())
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            self.worker.stats()
 
     def test_loads_that_wait_for_their_server_do_not_keep_the_others_from_being_begun(self) -> None:
         waiting = [f"{self.origin.url}/image/{n}.png?hold=gate" for n in range(1500)]
@@ -402,7 +608,7 @@ class BlockingPythonClient(unittest.TestCase):
         outcomes = self.worker.load_all(urls)
         next(outcomes)
         self.origin.command({"do": "await", "gate": "never", "held": 5})
-        outcomes.close()  # type: ignore[attr-defined]
+        outcomes.close()
         self.origin.command({"do": "await", "left": 5})
 
     def test_a_forked_child_has_a_worker_of_its_own_and_leaves_the_parents_alone(self) -> None:
@@ -413,7 +619,7 @@ class BlockingPythonClient(unittest.TestCase):
             status = 1
             try:
                 after = self.worker.load(f"{self.origin.url}/image/1.png")
-                status = 0 if after.size == before.size and self.worker.pid != parents else 2
+                status = 0 if after.byte_count == before.byte_count and self.worker.pid != parents else 2
                 self.worker.close()
             finally:
                 os._exit(status)
@@ -422,13 +628,13 @@ class BlockingPythonClient(unittest.TestCase):
         self.assertEqual(self.worker.pid, parents)
 
     def test_a_forked_child_that_begins_with_many_threads_has_one_worker(self) -> None:
-        self.worker.call("stats")
+        self.worker.stats()
         barrier = threading.Barrier(16)
         pids: set[Optional[int]] = set()
 
         def use() -> None:
             barrier.wait()
-            self.worker.call("stats")
+            self.worker.stats()
             pids.add(self.worker.pid)
 
         for _ in range(10):
@@ -449,13 +655,13 @@ class BlockingPythonClient(unittest.TestCase):
             self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     def test_what_was_closed_before_a_fork_is_closed_in_the_child(self) -> None:
-        self.worker.call("stats")
+        self.worker.stats()
         self.worker.close()
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                self.worker.call("stats")
+                self.worker.stats()
             except RuntimeError as error:
                 status = 0 if "closed" in str(error) else 2
             finally:
@@ -486,7 +692,7 @@ class BlockingPythonClient(unittest.TestCase):
     def test_a_script_that_just_ends_leaves_no_process(self) -> None:
         script = (
             "import sys; sys.path.insert(0, sys.argv[1]); from imageworker import BlockingImageWorker\n"
-            "worker = BlockingImageWorker(['--cache-dir', sys.argv[2]]); worker.call('stats'); print(worker.pid, flush=True)\n"
+            "worker = BlockingImageWorker(cache_dir=sys.argv[2]); worker.stats(); print(worker.pid, flush=True)\n"
             "sys.stdin.readline()"
         )
         arguments = [sys.executable, "-c", script, str(ROOT / "examples" / "python"), str(self.folder / "cache")]

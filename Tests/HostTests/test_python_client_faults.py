@@ -20,7 +20,7 @@ import threading
 import unittest
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, cast
 from unittest import mock
 
 from origin_process import PATIENCE, Origin
@@ -32,12 +32,18 @@ sys.path.insert(0, str(ROOT / "examples" / "python"))
 import imageworker  # noqa: E402
 from imageworker import (  # noqa: E402
     BlockingImageWorker,
-    CancelledByRequest,
+    Cancelled,
+    Completed,
     Event,
+    FileImage,
+    HTTPStatusError,
     Image,
     ImageWorker,
     ImageWorkerError,
-    NetworkError,
+    InternalError,
+    InvalidParams,
+    LoadEvent,
+    ProtocolMismatch,
     RequestError,
     WorkerExited,
 )
@@ -56,13 +62,13 @@ class Fixture(unittest.TestCase):
     def with_origin(self) -> Origin:
         return self.exits.enter_context(Origin())
 
-    def options(self, *more: str) -> list[str]:
-        return ["--cache-dir", str(self.folder / "cache"), *more]
+    def options(self, **more: Any) -> dict[str, Any]:
+        return {"cache_dir": self.folder / "cache", **more}
 
-    def fake(self, script: str) -> Path:
-        """A worker that is a shell script. It runs in `self.folder`."""
+    def fake(self, script: str, introduction: str = "read initialize") -> Path:
+        """A worker that is a shell script. It runs in `self.folder`. The first line that it reads is `initialize`."""
         path = self.folder / "fake"
-        path.write_text(f"#!/bin/sh\ncd {self.folder}\n{script}\n")
+        path.write_text(f"#!/bin/sh\ncd {self.folder}\n{introduction}\n{script}\n")
         path.chmod(0o755)
         return path
 
@@ -105,25 +111,25 @@ class Requests(AsyncFixture):
         deep: Any = []
         for _ in range(600):
             deep = [deep]
-        url = f"{origin.url}/image/1.png"
+        url, no_text = f"{origin.url}/image/1.png", cast(Any, b"/tmp/caf\xe9")
         cases: dict[str, tuple[str, Callable[[], Any]]] = {
             "no number": ("invalidParams", lambda: worker.load(url, transform={"blur": float("nan")})),
             "half a character": ("invalidParams", lambda: worker.load(f"{url}?\udce9")),
-            "a file name that is no UTF-8": ("invalidParams", lambda: worker.load(url, save_to=b"/tmp/caf\xe9")),  # type: ignore[arg-type]
-            "a name that comes twice": ("invalidParams", lambda: worker.load(url, headers={1: "a", "1": "b"})),  # type: ignore[dict-item]
+            "a file name that is no UTF-8": ("invalidParams", lambda: worker.load(url, save_to=no_text)),
+            "a name that comes twice": ("invalidParams", lambda: worker.load(url, headers=cast(Any, {1: "a", "1": "b"}))),
             "no JSON": ("invalidParams", lambda: worker.prefetch([object()])),  # type: ignore[list-item]
-            "a number of 400 digits": ("parseError", lambda: worker.load(url, deadline_ms=10**400)),
-            "600 lists in each other": ("parseError", lambda: worker.load(url, transform={"crop": deep})),
+            "a number of 400 digits": ("parseError", lambda: worker.load(url, max_bytes=10**400)),
+            "600 lists in each other": ("parseError", lambda: worker.load(url, headers=deep)),
             "a line over --max-line": ("invalidRequest", lambda: worker.prefetch([url] * 2000)),
         }
-        async with ImageWorker(self.options("--max-line", "20000")) as worker:
+        async with ImageWorker(**self.options(max_line=20000)) as worker:
             held = asyncio.ensure_future(worker.load(f"{url}?hold=gate"))
             await self.command(origin, do="await", gate="gate", held=1)
             for name, (kind, send) in cases.items():
                 with self.subTest(name), self.assertRaises(RequestError) as refused:
                     await asyncio.wait_for(send(), PATIENCE)
                 self.assertEqual(refused.exception.kind, kind, name)
-            several = await asyncio.gather(*(worker.load(url, deadline_ms=10**400) for _ in range(3)), return_exceptions=True)
+            several = await asyncio.gather(*(worker.load(url, max_bytes=10**400) for _ in range(3)), return_exceptions=True)
             self.assertEqual([getattr(error, "kind", None) for error in several], 3 * ["parseError"])
             self.assertFalse(held.done())
             await self.command(origin, do="release", gate="gate")
@@ -132,7 +138,7 @@ class Requests(AsyncFixture):
 
     async def test_a_refused_line_says_nothing_of_later_calls(self) -> None:
         no_method: Any = 5
-        async with ImageWorker(self.options("--max-line", "20000")) as worker:
+        async with ImageWorker(**self.options(max_line=20000)) as worker:
             messages = []
             for send in (lambda: worker.call(no_method), lambda: worker.prefetch(["data:,"] * 9000), lambda: worker.call(no_method)):
                 with self.assertRaises(RequestError) as refused:
@@ -143,13 +149,13 @@ class Requests(AsyncFixture):
 
     async def test_save_to_may_be_bytes(self) -> None:
         origin = self.with_origin()
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             place: Any = os.fsencode(self.folder / "café.png")
             await worker.load(f"{origin.url}/image/1.png?bytes=4000", save_to=place)
         self.assertEqual((self.folder / "café.png").stat().st_size, 4000)
 
     async def test_use_from_another_loop_is_refused_before_anything_is_sent(self) -> None:
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
 
             def use(what: Callable[[], Any]) -> None:
                 async def there() -> None:
@@ -160,11 +166,11 @@ class Requests(AsyncFixture):
             for what in (lambda: worker.load("data:,"), worker.close):
                 with self.assertRaisesRegex(RuntimeError, "event loop"):
                     await asyncio.get_running_loop().run_in_executor(None, use, what)
-            self.assertEqual((await worker.call("stats"))["requests"]["received"], 0)
+            self.assertEqual((await worker.stats()).requests.received, 0)
 
     async def test_what_was_not_written_yet_when_it_was_cancelled_is_never_sent(self) -> None:
         origin = self.with_origin()
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             url = f"{origin.url}/image/1.png"
             await worker.load(url)
             assert worker.pid is not None
@@ -179,8 +185,48 @@ class Requests(AsyncFixture):
             await asyncio.wait([cancelled])
             os.kill(worker.pid, signal.SIGCONT)
             await asyncio.gather(*loads)
-            requests = (await worker.call("stats"))["requests"]
-            self.assertEqual((requests["received"], requests["cancelled"]), (61, 0))
+            requests = (await worker.stats()).requests
+            self.assertEqual((requests.received, requests.cancelled), (61, 0))
+
+
+class Introduction(AsyncFixture):
+    async def test_it_is_the_first_line_and_no_call_waits_for_its_answer(self) -> None:
+        script = self.fake(f"read line; echo '{ANSWER % 1}'; read rest", "read initialize; echo \"$initialize\" > first")
+        async with ImageWorker(binary=script) as worker:
+            await asyncio.wait_for(worker.load("data:,"), PATIENCE)
+        first = json.loads((self.folder / "first").read_text())
+        client = {"name": "imageworker.py", "version": imageworker.__version__}
+        self.assertEqual(first, {"id": 0, "method": "initialize", "params": {"protocolVersion": 1, "client": client}})
+
+    async def test_a_worker_of_another_version_is_refused_and_not_started_again(self) -> None:
+        result = '{"id":0,"result":{"protocolVersion":2,"server":{"name":"imageworker","version":"3.1.0"}}}'
+        data = '{"kind":"invalidParams","retryable":false,"member":"protocolVersion","supported":[2,3]}'
+        refusal = f'{{"id":0,"error":{{"code":-32602,"message":"no","data":{data}}}}}'
+        for answer, words in (
+            (result, r"the worker \(3\.1\.0\) speaks version 2 of the protocol, and this client \(.*\) speaks version 1: take"),
+            (refusal, "the worker speaks version 2 and 3 of the protocol, and this client"),
+        ):
+            (self.folder / "starts").unlink(missing_ok=True)
+            script = self.fake("exec cat >/dev/null", f"echo >> starts; read initialize; echo '{answer}'; echo '{ANSWER % 1}'")
+            ends: list[WorkerExited] = []
+            with self.subTest(answer=answer):
+                async with ImageWorker(binary=script, longest_pause=0, on_exit=ends.append) as worker:
+                    for number in range(3):
+                        with self.assertRaisesRegex(ProtocolMismatch, words) as refused:
+                            await asyncio.wait_for(worker.load(f"data:,{number}"), PATIENCE)
+                        error = refused.exception
+                        self.assertEqual((error.kind, error.retryable, error.url, error.code), ("protocolMismatch", False, f"data:,{number}", None))
+                self.assertEqual((self.folder / "starts").read_text(), "\n")
+                self.assertEqual([type(end) for end in ends], [ProtocolMismatch])
+
+    async def test_its_answer_is_no_sign_that_requests_are_answered(self) -> None:
+        answer = '{"id":0,"result":{"protocolVersion":1}}'
+        script = self.fake("read line; exit 1", f"echo >> starts; read initialize; echo '{answer}'")
+        async with ImageWorker(binary=script, max_restarts=2, longest_pause=60) as worker:
+            for _ in range(5):
+                with self.assertRaises(WorkerExited):
+                    await worker.load("data:,")
+        self.assertEqual((self.folder / "starts").read_text(), 3 * "\n")
 
 
 class Answers(AsyncFixture):
@@ -199,7 +245,7 @@ class Answers(AsyncFixture):
         async with ImageWorker(binary=script) as worker:
             loads = [asyncio.ensure_future(worker.load(f"data:,{n}")) for n in range(4)]
             for number, error in enumerate(await asyncio.wait_for(asyncio.gather(*loads, return_exceptions=True), PATIENCE)):
-                assert isinstance(error, RequestError)
+                assert isinstance(error, InternalError)
                 self.assertEqual((error.kind, error.url), ("internal", f"data:,{number}"))
 
     async def test_the_last_lines_count_without_an_end(self) -> None:
@@ -207,14 +253,15 @@ class Answers(AsyncFixture):
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
         async with ImageWorker(binary=script, on_exit=ends.put_nowait) as worker:
             self.assertEqual((await worker.load("data:,")).key, "k")
-            self.assertEqual((await ends.get()).data["log"], ["out of luck"])
+            self.assertEqual((await ends.get()).log, ["out of luck"])
 
     async def test_errors_are_pickled_and_copied_whole(self) -> None:
         data = {"kind": "http", "retryable": True, "url": "u", "status": 503}
         for error in (
-            NetworkError(2005, "the server answered 503", data),
-            CancelledByRequest(-32800, "cancelled", {"kind": "cancelled"}),
+            HTTPStatusError("the server answered 503", data, 2005),
+            Cancelled("cancelled", {"kind": "cancelled"}, -32800),
             WorkerExited(-9, ["its log"], "u", ["u", "v"]),
+            ProtocolMismatch("the worker speaks version 2", "u", ["u"]),
         ):
             for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
                 self.assertIs(type(again), type(error))
@@ -227,13 +274,13 @@ class PixelsOfFaults(AsyncFixture):
         self.origin = self.with_origin()
 
     async def regions(self, worker: ImageWorker) -> int:
-        await worker.call("stats")  # The loop lets go of a result when its task waits again; then the release is sent.
-        return int((await worker.call("stats"))["pixels"]["regions"])
+        await worker.stats()  # The loop lets go of a result when its task waits again; then the release is sent.
+        return (await worker.stats()).pixels.regions
 
     async def test_those_of_a_cancelled_call_are_released(self) -> None:
         pixels = {"path": str(self.folder / "pixels"), "offset": 0, "width": 1, "height": 1, "stride": 3, "channels": 3, "bytes": 3}
         answer = json.dumps({"id": 1, "result": {"key": "k", "pixels": pixels}})
-        event = '{"method":"started","params":{"id":1}}'
+        event = '{"method":"started","params":{"id":1,"url":"data:,","attempt":1}}'
         for when, script in {
             "before the answer comes": f"read load; echo '{event}'; read cancel; echo '{answer}'",
             "before the caller sees it": f"read load; printf '%s\\n%s\\n' '{event}' '{answer}'",
@@ -245,7 +292,7 @@ class PixelsOfFaults(AsyncFixture):
                     async with ImageWorker(binary=fake) as worker:
                         tasks: list[asyncio.Future[Image]] = []
 
-                        def cancel(event: Event) -> None:
+                        def cancel(event: LoadEvent) -> None:
                             asyncio.get_running_loop().call_soon(tasks[0].cancel)
 
                         tasks.append(asyncio.ensure_future(worker.load("data:,", deliver="pixels", on_event=cancel)))
@@ -257,7 +304,7 @@ class PixelsOfFaults(AsyncFixture):
                 self.assertEqual(json.loads(log.records[0].getMessage())["params"], {"path": pixels["path"]})
 
     async def test_small_ones_take_no_descriptor(self) -> None:
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             before = os.listdir("/proc/self/fd")
             images = [await worker.load(f"{self.origin.url}/image/{n}.png", deliver="pixels") for n in range(5)]
             self.assertEqual(os.listdir("/proc/self/fd"), before)
@@ -265,10 +312,9 @@ class PixelsOfFaults(AsyncFixture):
             del images
 
     async def test_large_ones_are_mapped_and_stay_valid(self) -> None:
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             before = len(os.listdir("/proc/self/fd"))
             image = await worker.load(self.origin.url + LARGE, deliver="pixels")
-            assert image.pixels is not None
             held = 0 if sys.version_info >= (3, 13) else 1
             self.assertEqual(len(os.listdir("/proc/self/fd")), before + held)
             memory, first = image.pixels.memory, bytes(image.pixels.memory)
@@ -279,7 +325,7 @@ class PixelsOfFaults(AsyncFixture):
             self.assertEqual(len(os.listdir("/proc/self/fd")), before)
 
     async def test_those_that_cannot_be_mapped_are_released(self) -> None:
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             with mock.patch("imageworker.mmap.mmap", side_effect=full), self.assertRaises(ImageWorkerError) as failed:
                 await worker.load(self.origin.url + LARGE, deliver="pixels")
@@ -287,12 +333,11 @@ class PixelsOfFaults(AsyncFixture):
             self.assertEqual(await self.regions(worker), 0)
 
     async def test_those_of_load_events_are_the_callers(self) -> None:
-        async with ImageWorker(self.options()) as worker:
-            last = Event("completed", {})
+        async with ImageWorker(**self.options()) as worker:
+            last: Any = None
             async for last in worker.load_events(f"{self.origin.url}/image/1.png", deliver="pixels"):
                 pass
-            assert last.image is not None and last.image.pixels is not None
-            self.assertEqual((last.name, last.image.wire), ("completed", last.params))
+            self.assertIsInstance(last, Completed)
             self.assertEqual((len(last.image.pixels.memory), await self.regions(worker)), (32 * 24 * 3, 1))
             del last
             self.assertEqual(await self.regions(worker), 0)
@@ -306,7 +351,7 @@ def kill(worker: ImageWorker) -> None:
 class StartsAndEnds(AsyncFixture):
     async def test_a_dead_worker_has_no_number(self) -> None:
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
-        async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
+        async with ImageWorker(**self.options(), on_exit=ends.put_nowait) as worker:
             kill(worker)
             await ends.get()
             self.assertIsNone(worker.pid)
@@ -324,7 +369,7 @@ class StartsAndEnds(AsyncFixture):
 
     async def test_lost_names_what_a_prefetch_named(self) -> None:
         origin = self.with_origin()
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             urls = [f"{origin.url}/image/{n}.png?hold=never" for n in range(3)]
             prefetch = asyncio.ensure_future(worker.prefetch([urls[0], {"url": urls[1]}, urls[2]]))
             await self.command(origin, do="await", gate="never", held=3)
@@ -335,10 +380,11 @@ class StartsAndEnds(AsyncFixture):
 
     async def test_what_no_other_start_will_change_is_not_retryable_and_each_caller_has_an_error_of_its_own(self) -> None:
         missing = str(self.folder / "missing")
-        for options, restarts in (["--no-such-option"], 5), (["--cookies", missing], 5), (["--cache-dir", "/dev/null"], 5), ([], 0):
+        cases: list[tuple[dict[str, Any], int]] = [({"arguments": ["--no-such-option"]}, 5), ({"cookies": missing}, 5)]
+        for options, restarts in (*cases, ({"cache_dir": "/dev/null"}, 5), ({}, 0)):
             binary = self.fake("exit 1") if restarts == 0 else None
             with self.subTest(options=options, restarts=restarts):
-                async with ImageWorker(options, binary=binary, max_restarts=restarts) as worker:
+                async with ImageWorker(**options, binary=binary, max_restarts=restarts) as worker:
                     for _ in range(2):
                         loads = [worker.load(f"data:,{n}") for n in range(5)]
                         errors = await asyncio.gather(*loads, return_exceptions=True)
@@ -373,37 +419,37 @@ class StartsAndEnds(AsyncFixture):
             errors = await asyncio.gather(worker.load("data:,0"), worker.load("data:,1"), return_exceptions=True)
             for number, error in enumerate(errors):
                 assert isinstance(error, WorkerExited)
-                self.assertEqual((error.url, error.data["exitStatus"]), (f"data:,{number}", None))
+                self.assertEqual((error.url, error.exit_status), (f"data:,{number}", None))
                 self.assertIsInstance(error.__cause__, FileNotFoundError)
 
     async def test_closing_during_the_pause_before_a_restart_cancels_the_calls_that_wait(self) -> None:
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()
-        async with ImageWorker(self.options(), on_exit=ends.put_nowait) as worker:
+        async with ImageWorker(**self.options(), on_exit=ends.put_nowait) as worker:
             kill(worker)
             await ends.get()
             loads = [asyncio.ensure_future(worker.load(f"data:,{n}")) for n in range(2)]
             await asyncio.sleep(0)
         for number, error in enumerate(await asyncio.gather(*loads, return_exceptions=True)):
-            assert isinstance(error, CancelledByRequest), error
+            assert isinstance(error, Cancelled), error
             self.assertEqual((error.kind, error.url), ("cancelled", f"data:,{number}"))
 
     async def test_closing_during_the_start_leaves_no_process(self) -> None:
         before = children(os.getpid())
         for turns in range(1, 7):
-            worker = ImageWorker(self.options())
+            worker = ImageWorker(**self.options())
             starting = asyncio.ensure_future(worker.start())
             for _ in range(turns):
                 await asyncio.sleep(0)
             await worker.close()
             await asyncio.wait([starting])
             if starting.exception() is not None:
-                self.assertIsInstance(starting.exception(), CancelledByRequest)
+                self.assertIsInstance(starting.exception(), Cancelled)
             self.assertEqual((worker.pid, children(os.getpid())), (None, before))
 
     async def test_a_fork_during_the_start_takes_no_pipes(self) -> None:
         for turns in range(12):
             async with contextlib.AsyncExitStack() as exits:
-                worker = ImageWorker(self.options())
+                worker = ImageWorker(**self.options())
                 starting = asyncio.ensure_future(exits.enter_async_context(worker))
                 for _ in range(turns):
                     await asyncio.sleep(0)
@@ -413,7 +459,7 @@ class StartsAndEnds(AsyncFixture):
                     self.assertFalse(child.shares_pipes_with(worker.pid), turns)
 
     async def test_the_worker_has_a_session_of_its_own(self) -> None:
-        async with ImageWorker(self.options()) as worker:
+        async with ImageWorker(**self.options()) as worker:
             assert worker.pid is not None
             self.assertEqual(os.getsid(worker.pid), worker.pid)
 
@@ -433,7 +479,7 @@ class StartsAndEnds(AsyncFixture):
         for connect in ("connect_write_pipe", "connect_read_pipe"):
             full = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             with self.subTest(connect), mock.patch.object(loop, connect, side_effect=full):
-                async with ImageWorker(self.options()) as worker:
+                async with ImageWorker(**self.options()) as worker:
                     with self.assertRaisesRegex(WorkerExited, "Too many open files"):
                         await asyncio.wait_for(worker.load("data:,"), PATIENCE)
             self.assertEqual(children(os.getpid()), before)
@@ -442,13 +488,13 @@ class StartsAndEnds(AsyncFixture):
         async with ImageWorker(binary=self.fake("exec >&-; exec sleep 1000")) as worker:
             with self.assertRaises(WorkerExited) as exited:
                 await asyncio.wait_for(worker.load("data:,"), PATIENCE)
-            self.assertEqual(exited.exception.data["exitStatus"], -signal.SIGKILL)
+            self.assertEqual(exited.exception.exit_status, -signal.SIGKILL)
 
     async def test_a_worker_that_closes_its_input_and_lives_is_killed(self) -> None:
         async with ImageWorker(binary=self.fake("exec <&-; exec sleep 1000")) as worker:
             with self.assertRaises(WorkerExited) as exited:
                 await asyncio.wait_for(worker.load("data:,"), PATIENCE)
-            self.assertEqual(exited.exception.data["exitStatus"], -signal.SIGKILL)
+            self.assertEqual(exited.exception.exit_status, -signal.SIGKILL)
 
     async def test_who_has_to_be_killed_at_the_end_leaves_nothing_to_try_again(self) -> None:
         async with ImageWorker(binary=self.fake("trap '' TERM; while true; do sleep 1; done")) as worker:
@@ -472,7 +518,7 @@ class StartsAndEnds(AsyncFixture):
         import uvloop  # type: ignore[import-not-found, unused-ignore]
 
         async def main() -> None:
-            async with ImageWorker(self.options()) as worker:
+            async with ImageWorker(**self.options()) as worker:
                 await worker.load("data:,", validate="none")
                 child = os.fork()
                 if child == 0:
@@ -487,7 +533,7 @@ class StartsAndEnds(AsyncFixture):
 
 class Blocking(Fixture):
     def blocking(self, **settings: Any) -> BlockingImageWorker:
-        return self.exits.enter_context(BlockingImageWorker([] if "binary" in settings else self.options(), **settings))
+        return self.exits.enter_context(BlockingImageWorker(**({} if "binary" in settings else self.options()), **settings))
 
     def threads(self) -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "imageworker"]
@@ -503,7 +549,7 @@ class Blocking(Fixture):
         with mock.patch.object(subprocess.Popen, "_execute_child", begin):
             for _ in range(10):
                 worker = self.blocking()
-                calling = threading.Thread(target=worker.call, args=["stats"])
+                calling = threading.Thread(target=worker.stats)
                 calling.start()
                 self.assertTrue(has_begun.acquire(timeout=PATIENCE))
                 with ForkedChild() as child:
@@ -515,7 +561,7 @@ class Blocking(Fixture):
     def test_a_handler_that_calls_its_worker_is_told_that_it_cannot(self) -> None:
         refusals: list[str] = []
 
-        def handle(event: Event) -> None:
+        def handle(event: LoadEvent) -> None:
             for call in (lambda: worker.load("data:,"), worker.close):
                 try:
                     call()
@@ -526,11 +572,11 @@ class Blocking(Fixture):
         worker.load(f"{self.with_origin().url}/image/1.png", on_event=handle, events=["started"])
         self.assertEqual(len(refusals), 2)
         self.assertIn("handler", refusals[0])
-        worker.call("stats")
+        worker.stats()
 
     def test_one_that_is_dropped_ends_its_worker(self) -> None:
-        worker = BlockingImageWorker(self.options())
-        worker.call("stats")
+        worker = BlockingImageWorker(**self.options())
+        worker.stats()
         assert worker.pid is not None
         with Watched(worker.pid) as watched:
             del worker
@@ -541,7 +587,7 @@ class Blocking(Fixture):
 
     def test_one_may_be_dropped_on_the_thread_of_its_worker(self) -> None:
         origin = self.with_origin()
-        held: list[BlockingImageWorker] = [BlockingImageWorker(self.options(), on_event=lambda _: held.clear())]
+        held: list[BlockingImageWorker] = [BlockingImageWorker(**self.options(), on_event=lambda _: held.clear())]
         held[0].notify("prefetch", {"urls": [f"{origin.url}/image/1.png?hold=gate"]})
         pid = held[0].pid
         assert pid is not None
@@ -581,13 +627,13 @@ class Blocking(Fixture):
     def test_whatever_ends_the_loop_the_next_call_starts_another(self) -> None:
         before = children(os.getpid())
         worker = self.blocking()
-        worker.call("stats")
+        worker.stats()
         thread = worker._thread
         assert thread is not None
         thread.loop.result().call_soon_threadsafe(sys.exit)
         thread.join(PATIENCE)
         self.assertEqual((self.threads(), children(os.getpid())), ([], before))
-        worker.call("stats")
+        worker.stats()
 
     def test_a_start_that_fails_leaves_nothing(self) -> None:
         worker = self.blocking(binary=self.folder / "missing")
@@ -620,7 +666,7 @@ class Blocking(Fixture):
         for thread in self.threads():
             thread.join(PATIENCE)
         self.assertEqual((self.threads(), children(os.getpid())), ([], before))
-        worker.call("stats")
+        worker.stats()
 
     def test_a_signal_handler_may_close_it_during_the_first_load(self) -> None:
         worker = self.blocking()
@@ -650,14 +696,14 @@ class Blocking(Fixture):
     def test_what_begins_while_it_is_closed_ends(self) -> None:
         for _ in range(5):
             worker = self.blocking()
-            worker.call("stats")
+            worker.stats()
             ended = threading.Semaphore(0)
 
             def load() -> None:
                 with contextlib.suppress(ImageWorkerError):
                     try:
                         while True:
-                            worker.call("stats")
+                            worker.stats()
                     except RuntimeError as error:
                         self.assertNotIn("Event loop", str(error))
                 ended.release()
@@ -680,7 +726,7 @@ class Blocking(Fixture):
             origin.command({"do": "release", "gate": "gate"})
 
         outcomes = [outcome for _, outcome in worker.load_all(urls())]
-        self.assertEqual([type(outcome) for outcome in outcomes], [Image, Image])
+        self.assertEqual([type(outcome) for outcome in outcomes], [FileImage, FileImage])
 
     def test_no_loads_at_once_are_refused(self) -> None:
         with self.assertRaises(ValueError):

@@ -43,7 +43,7 @@ class Partitions(unittest.TestCase):
             "out": str(self.out),
             "options": [f"--cache-dir={folder}/cache"],
             "binary": find_worker(),
-            "load": {"deliver": "data", "store": "none", "response": True},
+            "load": {"store": "none", "response": True},
             "ignoreRobots": False,
         }
 

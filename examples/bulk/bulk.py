@@ -132,7 +132,6 @@ class Bulk:
         self.progress = progress
         self.ignores_robots: bool = arguments.ignore_robots
         self.params: LoadParams = {
-            "deliver": "none",
             "store": "all" if arguments.keep else "none",
             "cache": "force-cache" if arguments.keep else "default",  # What is kept is wanted as it was, fresh or not.
             "response": not arguments.ignore_robots,
@@ -200,7 +199,7 @@ class Bulk:
         async for row, outcome in self.load_rows(shard.rows, output):
             if isinstance(outcome, Image):
                 output.add(row, extension_of(outcome), self.facts(row, outcome))
-                succeeded, total_bytes = succeeded + 1, total_bytes + outcome.size
+                succeeded, total_bytes = succeeded + 1, total_bytes + outcome.byte_count
             else:
                 output.leave_out(row)
                 failures.write(json.dumps({"number": row.number, "url": row.url, **outcome._asdict()}) + "\n")
@@ -263,7 +262,7 @@ class Bulk:
         params: LoadParams = {**self.params, "save_to": place}
         result: Union[Image, ImageWorkerError]
         try:
-            result = await self.worker.load(url, **params)
+            result = await self.worker.load(url, deliver="none", **params)
         except ImageWorkerError as error:
             result = error
         return outcome_of(result, self.ignores_robots)
@@ -362,7 +361,7 @@ def main() -> int:
     except UnicodeEncodeError:
         raise Problem(f"the name of the output folder must be UTF-8 (given: {os.fsencode(given.out)!r})") from None
     # They are strangers' servers: as many connections to each as a browser has.
-    worker = ImageWorker(["--max-connections-per-host", "6", *given.worker_option])
+    worker = ImageWorker(max_connections_per_host=6, arguments=given.worker_option)
     # A list that cannot be read is to leave no folder.
     list_rows = rows(given.list, given.url_column, given.caption_column)
     begin = list(itertools.islice(list_rows, 1))

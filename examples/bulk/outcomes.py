@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, NamedTuple, Union
 
-from imageworker import DecodingError, Image, ImageWorkerError, NetworkError, RequestError
+from imageworker import Image, ImageWorkerError, InvalidParams, LoadError, RequestError
 
 REFUSALS = {"noai", "noimageai", "noindex", "noimageindex", "none"}
 """Directives of X-Robots-Tag against this use. The first two concern training, the others indexes; `none` is `noindex, nofollow`."""
@@ -26,16 +26,16 @@ def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> 
         if not is_about_row(result):
             raise result
         return Failure(result.kind, str(result))
-    if not ignores_robots and refuses(result.wire.get("response", {}).get("headers", {})):
+    if not ignores_robots and result.response is not None and refuses(result.response.headers):
         return Failure("robots", "X-Robots-Tag asks that it be not used")
     return result
 
 
 def is_about_row(error: ImageWorkerError) -> bool:
     """Whether the server, the image or the URL is at fault. A refused parameter other than the URL is wrong for every row."""
-    if isinstance(error, RequestError):
-        return error.kind != "internal" and bool(error.data.get("member", "url") == "url")
-    return isinstance(error, (NetworkError, DecodingError))
+    if isinstance(error, InvalidParams):
+        return error.member in ("url", None)
+    return isinstance(error, (LoadError, RequestError))
 
 
 def extension_of(image: Image) -> str:

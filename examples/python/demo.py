@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads the URLs given as arguments, all at once, and prints what became of each. Exits 1 if one failed."""
+"""Loads the given URLs at the same time and prints the outcome of each. The exit status is 1 if a load failed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 import os
 import sys
 
-from imageworker import Event, ImageWorker, ImageWorkerError
+from imageworker import ImageWorker, ImageWorkerError, LoadEvent, Progress
 
 
 def say(line: str) -> None:
-    """Where nobody reads it any more, as under `| head`, the program ends, and the worker with it."""
+    """Prints a line. If nobody reads standard output any more, as under `| head`, the program ends, and the worker with it."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
@@ -19,9 +19,9 @@ def say(line: str) -> None:
 
 
 async def show(worker: ImageWorker, url: str) -> bool:
-    def progress(event: Event) -> None:
-        if event.name == "progress":
-            say(f"{event.params['received']:>10} of {event.params.get('total', '?')} bytes  {url}")
+    def progress(event: LoadEvent) -> None:
+        if isinstance(event, Progress):
+            say(f"{event.received:>10} of {event.total or '?'} bytes  {url}")
 
     try:
         image = await worker.load(url, on_event=progress)

@@ -1,29 +1,31 @@
 """ImageWorker for Python: one file, standard library only, Python 3.9 or newer.
 
-    async with ImageWorker() as worker:
+    async with ImageWorker(max_per_host=8) as worker:
         image = await worker.load("https://example.com/cat.jpg", priority="high")
         print(image.path, image.width, image.height)
 
     with BlockingImageWorker() as worker:  # the same for scripts and threads
         image = worker.load("https://example.com/cat.jpg")
 
-The rules this client keeps, so that a program built on it need not know them:
+Names are snake_case, times are seconds, sizes are bytes. None for a keyword means that it is not given.
 
-- Reading never waits for writing: all requests of one turn of the loop go to the pipe in one write, or wait while that is full.
-- A line may be of any length; the worker's log on standard error is always read.
-- Each call ends once: in a result, in an ImageWorkerError, or in the task's own cancellation, which cancels the load.
-- When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
-  another worker, after a pause that doubles with each death in a row. After `max_restarts` of them calls fail at once; once
-  `longest_pause` has passed since the last death, one call tries again.
-- A handler that raises is reported to the loop's exception handler, and all goes on. SystemExit ends the program as it always
-  does, on the main thread.
-- Leaving the `with` block ends the worker: input is closed, then a wait, then SIGTERM, then SIGKILL. A BlockingImageWorker that is
-  dropped ends its worker like that, too, and nobody waits. A host that exits or is killed takes the worker along, because its
-  pipes close. Ctrl-C reaches the host alone: the worker has a session of its own.
-- After a fork the child has nothing of the parent's worker; a fork waits while another thread starts the process. A
-  BlockingImageWorker starts one of its own there when it is used; one that was closed stays so.
+A program that uses this client can rely on these rules:
 
-The protocol is in protocol/README.md.
+- Reading never waits for writing. All requests of one turn of the event loop go to the pipe in one write, or wait while the pipe is full.
+- A line may have any length. The client always reads the worker's log on standard error.
+- Each call ends once: in a result, in an ImageWorkerError, or in the cancellation of its task, which cancels the load.
+- When the worker dies, every pending call fails with WorkerExited, which names the lost URLs. The next call starts another worker, after
+  a pause that doubles with each death in a row. After `max_restarts` deaths calls fail at once. Once `longest_pause` has passed since the
+  last death, one call tries again. A new worker gets the options that `configure` has set.
+- A handler that raises is reported to the event loop's exception handler, and everything goes on. SystemExit ends the program on the main
+  thread, as usual.
+- The end of the `with` block ends the worker: the client closes its input and waits, then sends SIGTERM, then SIGKILL. A
+  BlockingImageWorker that is garbage-collected ends its worker in the same way, without a wait. If the program exits or is killed, its
+  pipes close, and the worker ends. The worker has a session of its own, so Ctrl-C reaches the program alone.
+- After a fork the child has nothing of the parent's worker. A fork waits while another thread starts the process. In the child a
+  BlockingImageWorker starts a worker of its own at its first call, unless it was closed before the fork.
+
+README.md beside this file shows how to use it. protocol/reference.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ import asyncio
 import atexit
 import base64
 import contextlib
+import copy
 import functools
 import itertools
 import json
 import logging
+import math
 import mmap
 import os
 import shutil
@@ -45,61 +49,56 @@ import time
 import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from subprocess import PIPE, Popen
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     AsyncGenerator,
     Callable,
+    ClassVar,
     Coroutine,
+    Generator,
     Iterable,
     Iterator,
     Literal,
     Mapping,
     NamedTuple,
+    NoReturn,
     Optional,
     Sequence,
+    Tuple,
+    Type,
     TypedDict,
     TypeVar,
     Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
 )
 
 if TYPE_CHECKING:
     import numpy  # type: ignore[import-not-found, import-untyped, unused-ignore]
     import PIL.Image  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    from typing_extensions import Unpack
+    from typing_extensions import Concatenate, ParamSpec, Unpack
 
-__all__ = [
-    "BlockingImageWorker",
-    "CacheError",
-    "CancelledByRequest",
-    "Crop",
-    "DecodingError",
-    "ErrorKind",
-    "Event",
-    "Image",
-    "ImageWorker",
-    "ImageWorkerError",
-    "LifecycleError",
-    "LoadParams",
-    "NetworkError",
-    "Pixels",
-    "PrefetchItem",
-    "PrefetchParams",
-    "PrefetchResult",
-    "RequestError",
-    "Transform",
-    "WorkerExited",
-    "find_worker",
-]
+    _Params = ParamSpec("_Params")
+
+__version__ = "0.1.0"
+PROTOCOL_VERSION = 1
 
 logger = logging.getLogger("imageworker")
 
 Priority = Literal["lowest", "low", "normal", "high", "highest"]
 CacheMode = Literal["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached", "refresh"]
+Deliver = Literal["path", "data", "pixels", "none"]
 LoadEventName = Literal["started", "progress", "retrying", "preview", "cached"]
 PrefetchEventName = Literal["progress", "completed", "failed"]
 EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
@@ -116,7 +115,7 @@ ErrorKind = Literal[
     "notCached", "diskFull", "io",
     "notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch",
     "shuttingDown", "overloaded",
-    "workerExited",
+    "workerExited", "protocolMismatch",
 ]  # fmt: skip
 StrPath = Union[str, "os.PathLike[str]"]
 
@@ -125,15 +124,38 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 
 class ImageWorkerError(Exception):
-    """An error that the worker answered. Its class is the family; switch on `kind` for more. protocol/README.md lists all."""
+    """A request ended in an error. Catch a class, or switch on `kind`. README.md lists both."""
 
-    def __init__(self, code: int, message: str, data: Mapping[str, Any]) -> None:
+    def __init__(self, message: str, data: Mapping[str, Any], code: Optional[int] = None) -> None:
         super().__init__(message)
-        self.code = code
-        self.kind: ErrorKind = data.get("kind", "internal")
-        self.retryable: bool = data.get("retryable", False)
-        self.url: Optional[str] = data.get("url")
         self.data = data
+        """The error's data in the protocol's spelling."""
+        self.code = code
+        """The protocol's number. None if the error is the client's own."""
+
+    @property
+    def kind(self) -> ErrorKind:
+        kind: ErrorKind = self.data.get("kind", "internal")
+        return kind
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later. The worker has used up its own retries."""
+        return bool(self.data.get("retryable", False))
+
+    @property
+    def url(self) -> Optional[str]:
+        return self.data.get("url")
+
+    @property
+    def attempts(self) -> int:
+        """The number of transfers that were tried."""
+        return int(self.data.get("attempts", 1))
+
+    @property
+    def retry_after(self) -> Optional[float]:
+        """Seconds to wait before the same request is sent again."""
+        return self.data["retryAfterMs"] / 1000 if "retryAfterMs" in self.data else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support for pickle and copy, which would call `__init__` with the message alone."""
@@ -141,62 +163,286 @@ class ImageWorkerError(Exception):
 
     @staticmethod
     def of(error: Mapping[str, Any]) -> ImageWorkerError:
-        """The error that an answer carries, in the class of its family."""
-        code = error["code"]
-        family = CancelledByRequest if code == -32800 else _FAMILIES.get(code // 1000, RequestError)
-        return family(code, error["message"], error.get("data", {}))
+        """The error of an answer in the class of its kind. A kind of a newer worker gets the class of its family."""
+        code, data = error["code"], error.get("data", {})
+        kind = _CLASSES.get(data.get("kind")) or _FAMILIES.get(code // 1000, ImageWorkerError)
+        return kind(error["message"], data, code)
+
+
+class LoadError(ImageWorkerError):
+    """The image could not be loaded: the server, the network, the URL or the content is at fault."""
+
+    @property
+    def origin_down(self) -> bool:
+        """Whether the load ended without a transfer because its server does not answer."""
+        return bool(self.data.get("originDown", False))
+
+
+class LoadTimeout(LoadError):
+    """The load took too long."""
+
+    @property
+    def phase(self) -> Literal["connect", "firstByte", "idle", "slow", "deadline"]:
+        """The part of the load that took too long."""
+        phase: Literal["connect", "firstByte", "idle", "slow", "deadline"] = self.data["phase"]
+        return phase
+
+
+class HTTPStatusError(LoadError):
+    """The server answered with a status other than 2xx."""
+
+    @property
+    def status(self) -> int:
+        return int(self.data["status"])
+
+    @property
+    def response(self) -> Optional[HTTPResponse]:
+        """The response's status and headers, if the load asked for them with `response=True`."""
+        return _parsed(HTTPResponse, self.data["response"]) if "response" in self.data else None
+
+
+class TransportError(LoadError):
+    """The connection failed."""
+
+
+class ResolveError(TransportError):
+    """The host name has no address, or no name server answered."""
+
+
+class ConnectError(TransportError):
+    """No connection to the server or the proxy could be made."""
+
+
+class TLSError(TransportError):
+    """The TLS handshake failed, or the certificate is not trusted."""
+
+
+class TruncatedError(TransportError):
+    """The connection ended within the body."""
+
+
+class TooManyRedirects(LoadError):
+    """There were too many redirects, or a redirect to another scheme."""
+
+
+class TooLarge(LoadError):
+    """The body is larger than `max_bytes`, or the headers are too large."""
+
+
+class BlockedAddress(LoadError):
+    """The address is not globally routable, and `network` is `public`."""
+
+
+class RecentlyFailed(LoadError):
+    """The same image failed permanently a short while ago. No transfer was made."""
+
+
+class NotCached(LoadError):
+    """The image is not in the cache, and the mode is `only-if-cached`."""
+
+
+class ContentError(LoadError):
+    """The content is not the image that was asked for, or cannot be decoded."""
+
+
+class NotAnImage(ContentError):
+    """The content is not an image, or is empty."""
+
+
+class UnsupportedFormat(ContentError):
+    """The image cannot be decoded here."""
+
+
+class CorruptImage(ContentError):
+    """The image is damaged and does not decode."""
+
+
+class TooManyPixels(ContentError):
+    """The image has more pixels than `max_pixels`."""
+
+
+class DecoderCrashed(ContentError):
+    """The decoder process died twice while it decoded this image."""
+
+
+class DecodeTimeout(ContentError):
+    """Decoding took longer than `decode_timeout`."""
+
+
+class DigestMismatch(ContentError):
+    """The content does not have the given digest."""
+
+
+class StorageError(ImageWorkerError):
+    """The disk failed."""
+
+
+class DiskFull(StorageError):
+    """The disk has no space for the image."""
+
+
+class FileError(StorageError):
+    """A file could not be read or written."""
 
 
 class RequestError(ImageWorkerError):
-    """The request is invalid: -32700 to -32600."""
+    """The worker refused the request."""
 
 
-class CancelledByRequest(ImageWorkerError):
-    """The load was cancelled by another request: `cancel`, a new URL in its slot, or the end of the worker."""
+class InvalidParams(RequestError):
+    """A parameter is missing, unknown, of the wrong type or out of range."""
+
+    @property
+    def member(self) -> Optional[str]:
+        """The parameter's name in the protocol, such as `transform.crop.height`."""
+        return self.data.get("member")
 
 
-class NetworkError(ImageWorkerError):
-    """The transfer failed: 2001 and on."""
+class InvalidRequest(RequestError):
+    """The line is not a request, or is longer than `max_line`."""
 
 
-class CacheError(ImageWorkerError):
-    """The cache has nothing, or the disk failed: 3001 and on."""
+class ParseError(RequestError):
+    """The line is not JSON that the worker can read."""
 
 
-class DecodingError(ImageWorkerError):
-    """The content is not an image, or cannot be decoded: 4001 and on."""
+class MethodNotFound(RequestError):
+    """The worker does not have the method."""
 
 
-class LifecycleError(ImageWorkerError):
-    """The worker takes no more requests, or none now: 5001 and on."""
+class Cancelled(ImageWorkerError):
+    """The load was cancelled by another request: `cancel`, another URL in its slot, or the end of the worker."""
 
 
-class WorkerExited(LifecycleError):
-    """The worker ended before it answered, or could not be started again. `lost` has the URLs of all loads that ended with it.
+class InternalError(ImageWorkerError):
+    """The worker or the client failed. Please report it."""
 
-    `code` is 0; `data` has its exit status (negative for a signal, None if it did not start) and the end of its log. It is
-    `retryable` unless no worker will be started any more.
-    """
+
+class WorkerError(ImageWorkerError):
+    """The worker takes no more requests, or none now."""
+
+
+class ShuttingDown(WorkerError):
+    """The worker is about to exit."""
+
+
+class Overloaded(WorkerError):
+    """More loads than `max_queued` wait, or unreleased pixels leave no room. See `retry_after`."""
+
+
+class WorkerExited(WorkerError):
+    """The worker ended before it answered, or could not be started again. `retryable` is False if no worker will be started any more."""
 
     def __init__(
-        self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = (), **data: Any
+        self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = (), retryable: bool = True
     ) -> None:
         message = f"the worker ended (status {status})" if status is not None else "the worker did not start"
-        if log:
-            message += f": {log[-1]}"
-        about = {"kind": "workerExited", "retryable": True, "exitStatus": status, "log": list(log), "url": url}
-        super().__init__(0, message, {**about, **data})
-        self.lost = lost
+        super().__init__(f"{message}: {log[-1]}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
+        self.exit_status = status
+        """The exit status, negative for a signal. None if the worker did not start."""
+        self.log = list(log)
+        """The last lines of the worker's log."""
+        self.lost = list(lost)
+        """The URLs of all requests that ended with the worker."""
+
+    def for_call(self, url: Optional[str]) -> WorkerExited:
+        """The same end as the error of another call."""
+        error = copy.copy(self)
+        error.data, error.lost, error.__cause__ = {**self.data, "url": url}, [], self.__cause__
+        return error
 
 
-def _without_init(family: type[ImageWorkerError], *arguments: Any) -> ImageWorkerError:
-    return family.__new__(family, *arguments)
+class ProtocolMismatch(WorkerExited):
+    """The worker speaks another version of the protocol than this client. The client has ended the worker."""
+
+    def __init__(self, message: str, url: Optional[str] = None, lost: Sequence[str] = ()) -> None:
+        super().__init__(None, [], url, lost, retryable=False)
+        self.args = (message,)
+        self.data = {**self.data, "kind": "protocolMismatch"}
 
 
-_FAMILIES = {2: NetworkError, 3: CacheError, 4: DecodingError, 5: LifecycleError}
+def _without_init(kind: Type[ImageWorkerError], *arguments: Any) -> ImageWorkerError:
+    return kind.__new__(kind, *arguments)
 
 
-# Parameters and results
+_CLASSES: Mapping[Any, Type[ImageWorkerError]] = {
+    "parseError": ParseError,
+    "invalidRequest": InvalidRequest,
+    "methodNotFound": MethodNotFound,
+    "invalidParams": InvalidParams,
+    "internal": InternalError,
+    "cancelled": Cancelled,
+    "resolve": ResolveError,
+    "connect": ConnectError,
+    "tls": TLSError,
+    "timeout": LoadTimeout,
+    "http": HTTPStatusError,
+    "redirects": TooManyRedirects,
+    "truncated": TruncatedError,
+    "tooLarge": TooLarge,
+    "blockedAddress": BlockedAddress,
+    "recentlyFailed": RecentlyFailed,
+    "network": TransportError,
+    "notCached": NotCached,
+    "diskFull": DiskFull,
+    "io": FileError,
+    "notAnImage": NotAnImage,
+    "unsupportedFormat": UnsupportedFormat,
+    "corrupt": CorruptImage,
+    "tooManyPixels": TooManyPixels,
+    "decoderCrashed": DecoderCrashed,
+    "decodeTimeout": DecodeTimeout,
+    "digestMismatch": DigestMismatch,
+    "shuttingDown": ShuttingDown,
+    "overloaded": Overloaded,
+}
+_FAMILIES: Mapping[int, Type[ImageWorkerError]] = {-33: RequestError, 2: LoadError, 3: StorageError, 4: ContentError, 5: WorkerError}
+
+
+# Parameters. A mark tells how a value is written in the protocol.
+
+
+class _Mark(NamedTuple):
+    to_wire: Callable[[Any, str], Any]
+    """Called with the value and the Python name."""
+    from_wire: Callable[[Any], Any]
+    suffix: str = ""
+    """The end of the member's name in the protocol."""
+    name: Optional[str] = None
+    """The member's name in the protocol, if it does not follow from the Python name."""
+
+
+def _milliseconds(seconds: float, name: str) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds, not {seconds!r}")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{name} must be a finite number of seconds and not negative (given: {seconds}); 0 is no limit")
+    return round(seconds * 1000) or (1 if seconds else 0)  # 0 would mean that there is no limit.
+
+
+def _per_second(rate: float, name: str) -> Optional[str]:
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+        raise TypeError(f"{name} must be a number of requests per second, not {rate!r}")
+    return None if rate == math.inf else f"{rate}/s"
+
+
+def _header_lines(headers: Mapping[str, Optional[str]], name: str) -> list[str]:
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"{name} must be a dict of header fields, not {headers!r}")
+    return [f"{field}:" if value is None else f"{field}: {value}" if value else f"{field};" for field, value in headers.items()]
+
+
+def _headers(lines: Sequence[str]) -> dict[str, Optional[str]]:
+    parts = [line.partition(":") for line in lines]
+    return {field if colon else field[:-1]: value.strip() or None if colon else "" for field, colon, value in parts}
+
+
+Seconds = Annotated[float, _Mark(_milliseconds, lambda value: value / 1000, "Ms")]
+_AbsolutePath = Annotated[StrPath, _Mark(lambda path, _: os.fsdecode(os.path.abspath(path)), Path)]
+_Base64 = Annotated[bytes, _Mark(lambda data, _: base64.b64encode(data).decode(), base64.b64decode)]
+_Rate = Annotated[float, _Mark(_per_second, lambda text: math.inf if text is None else float(text[:-2]))]
+_HeaderFields = Annotated[Mapping[str, Optional[str]], _Mark(_header_lines, _headers, name="header")]
+_WholeSeconds = Annotated[float, _Mark(lambda seconds, _: math.ceil(seconds), float, "Seconds")]
 
 
 class Crop(TypedDict):
@@ -209,110 +455,478 @@ class Crop(TypedDict):
 
 
 class Transform(TypedDict, total=False):
-    """The members of `transform`, by the protocol's names. See "Transforms" in protocol/README.md."""
+    """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/reference.md."""
 
-    width: int
-    height: int
-    fit: Literal["inside", "contain", "cover", "fill"]
-    enlarge: bool
-    rotate: Literal["auto", "none"]
-    crop: Crop
-    format: Literal["keep", "jpeg", "png", "webp", "avif"]
-    quality: int
-    frames: Literal["first", "all"]
-    background: str
-    blur: float
-    grayscale: bool
-    cornerRadius: int
+    width: Optional[int]
+    height: Optional[int]
+    fit: Optional[Literal["inside", "contain", "cover", "fill"]]
+    enlarge: Optional[bool]
+    rotate: Optional[Literal["auto", "none"]]
+    crop: Optional[Crop]
+    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif"]]
+    quality: Optional[int]
+    frames: Optional[Literal["first", "all"]]
+    background: Optional[str]
+    blur: Optional[float]
+    grayscale: Optional[bool]
+    corner_radius: Optional[int]
 
 
 class LoadParams(TypedDict, total=False):
-    """The parameters of `load` except the URL, as in protocol/README.md, in Python's spelling."""
+    """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
 
-    key: str
-    priority: Priority
-    group: str
-    slot: str
-    headers: Mapping[str, str]
-    cache: CacheMode
-    store: Literal["all", "memory", "disk", "none"]
-    deliver: Literal["path", "data", "pixels", "none"]
-    save_to: StrPath
-    transform: Transform
-    placeholder: bool
-    validate: Literal["none", "header", "decode"]
-    events: Sequence[LoadEventName]
-    timeout_ms: int
-    deadline_ms: int
-    retries: int
-    max_bytes: int
-    retry_failed: bool
-    response: bool
-    digest: str
+    key: Optional[str]
+    priority: Optional[Priority]
+    group: Optional[str]
+    slot: Optional[str]
+    headers: Optional[Mapping[str, str]]
+    cache: Optional[CacheMode]
+    store: Optional[Literal["all", "memory", "disk", "none"]]
+    save_to: Optional[_AbsolutePath]
+    transform: Optional[Transform]
+    placeholder: Optional[bool]
+    validate: Optional[Literal["none", "header", "decode"]]
+    events: Optional[Sequence[LoadEventName]]
+    timeout: Optional[Seconds]
+    """Maximum time without a received byte; 0 is no limit."""
+    deadline: Optional[Seconds]
+    """Maximum time for the load, with the time in the queue and all retries; 0 is no limit."""
+    retries: Optional[int]
+    max_bytes: Optional[int]
+    retry_failed: Optional[bool]
+    response: Optional[bool]
+    digest: Optional[str]
+
+
+class _HasURL(TypedDict):
+    url: str
+
+
+class LoadItem(LoadParams, _HasURL):
+    """A URL of `load_all` with parameters of its own."""
 
 
 class PrefetchParams(TypedDict, total=False):
     """The parameters of `prefetch` except the URLs."""
 
-    priority: Priority
-    group: str
-    headers: Mapping[str, str]
-    transform: Transform
-    events: Sequence[PrefetchEventName]
+    priority: Optional[Priority]
+    group: Optional[str]
+    headers: Optional[Mapping[str, str]]
+    transform: Optional[Transform]
+    events: Optional[Sequence[PrefetchEventName]]
 
 
-class _NamedItem(TypedDict):
-    url: str
+class PrefetchItem(_HasURL, total=False):
+    """A URL of `prefetch` with parameters of its own."""
+
+    key: Optional[str]
+    headers: Optional[Mapping[str, str]]
 
 
-class PrefetchItem(_NamedItem, total=False):
-    """A URL of a `prefetch` with parameters of its own."""
+class CancelParams(TypedDict, total=False):
+    """Give exactly one."""
 
-    key: str
-    headers: Mapping[str, str]
+    url: Optional[str]
+    group: Optional[str]
+    slot: Optional[str]
+    all: Optional[Literal[True]]
 
 
-class PrefetchError(TypedDict):
+class PrioritizeParams(TypedDict, total=False):
+    """Give exactly one."""
+
+    url: Optional[str]
+    group: Optional[str]
+    slot: Optional[str]
+
+
+class QueryParams(TypedDict, total=False):
+    """Give `url` or `key`."""
+
+    url: Optional[str]
+    key: Optional[str]
+    transform: Optional[Transform]
+
+
+class StoreParams(TypedDict, total=False):
+    """Give `url`, `key` or both, and `path` or `data`."""
+
+    url: Optional[str]
+    key: Optional[str]
+    path: Optional[_AbsolutePath]
+    data: Optional[_Base64]
+
+
+class ClearParams(TypedDict, total=False):
+    """Give at most one of the members after `tier`."""
+
+    tier: Optional[Literal["memory", "disk", "all"]]
+    url: Optional[str]
+    key: Optional[str]
+    prefix: Optional[str]
+    host: Optional[str]
+    older_than: Optional[_WholeSeconds]
+    """Whole seconds. A fraction is rounded up."""
+    expired: Optional[Literal[True]]
+    failures: Optional[Literal[True]]
+
+
+class ReleaseParams(TypedDict, total=False):
+    """Give exactly one."""
+
+    path: Optional[_AbsolutePath]
+    all: Optional[Literal[True]]
+
+
+class Options(TypedDict, total=False):
+    """The worker's options that can change at run time. See "Options" in protocol/reference.md. Sizes are bytes."""
+
+    memory_limit: Optional[int]
+    disk_limit: Optional[int]
+    max_age: Optional[Seconds]
+    max_concurrent: Optional[Union[int, Literal["auto"]]]
+    max_per_host: Optional[Union[int, Literal["auto"]]]
+    max_connections_per_host: Optional[int]
+    rate: Optional[_Rate]
+    """Requests a second and origin. `math.inf` is no limit."""
+    max_redirects: Optional[int]
+    max_queued: Optional[int]
+    order: Optional[Literal["fifo", "lifo"]]
+    timeout: Optional[Seconds]
+    connect_timeout: Optional[Seconds]
+    min_rate: Optional[int]
+    deadline: Optional[Seconds]
+    retries: Optional[int]
+    failed_ttl: Optional[Seconds]
+    max_bytes: Optional[int]
+    max_pixels: Optional[int]
+    decode_timeout: Optional[Seconds]
+    min_free: Optional[int]
+    """Percent."""
+    verify: Optional[Literal["random", "always", "never"]]
+    resolver: Optional[Literal["c-ares", "system"]]
+    network: Optional[Literal["any", "public"]]
+    proxy: Optional[str]
+    """An empty string connects directly."""
+    user_agent: Optional[str]
+    headers: Optional[_HeaderFields]
+    """Fields of every request. An empty string sends the field empty. None leaves out a field that is sent by default."""
+    insecure: Optional[bool]
+    key_ignore_query: Optional[Sequence[str]]
+    events: Optional[Sequence[LoadEventName]]
+    eof: Optional[Literal["drain", "cancel"]]
+    exit_status: Optional[bool]
+    log_level: Optional[Literal["error", "warning", "info", "debug"]]
+
+
+class StartOptions(Options, total=False):
+    """The worker's options, with those that are fixed at its start."""
+
+    cache_dir: Optional[StrPath]
+    cache_namespace: Optional[str]
+    read_only_cache: Optional[Union[StrPath, Sequence[StrPath]]]
+    max_line: Optional[int]
+    decoders: Optional[int]
+    cookies: Optional[StrPath]
+
+
+class Settings(StartOptions, total=False):
+    """The keywords of ImageWorker and BlockingImageWorker."""
+
+    binary: Optional[StrPath]
+    """The worker's executable. The default is that of `find_worker`."""
+    arguments: Optional[Sequence[str]]
+    """Flags as `imageworker --help` lists them, such as ["--max-per-host=8"]. They follow those of the keywords."""
+    on_event: Optional[EventHandler]
+    """Called with each event that belongs to no pending call."""
+    on_exit: Optional[ExitHandler]
+    """Called at each unexpected end of the worker."""
+    max_restarts: Optional[int]
+    """The number of deaths in a row, without an answer in between, after which calls fail at once. 0 never restarts. The default is 5."""
+    longest_pause: Optional[Seconds]
+    """The limit of the pause before a restart, which begins at 0.1 s and doubles. The default is 10 s."""
+
+
+# Results. Members that the worker may leave out are None.
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A substitute to show until the image is loaded."""
+
+    thumbhash: str
+    """Base64; evanw.github.io/thumbhash."""
+    color: str
+    """The mean colour, as #rrggbb."""
+
+
+@dataclass(frozen=True)
+class HTTPResponse:
+    status: int
+    headers: Mapping[str, Union[str, Sequence[str]]]
+    """Lower-case names. `set-cookie` is a list."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The original of a transformed image."""
+
+    byte_count: int
+    format: Format
+    width: Optional[int] = None
+    height: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds since the request. `dns`, `connect` and `tls` are durations."""
+
+    total: Seconds
+    queued: Optional[Seconds] = None
+    dns: Optional[Seconds] = None
+    connect: Optional[Seconds] = None
+    tls: Optional[Seconds] = None
+    first_byte: Optional[Seconds] = None
+
+
+@dataclass(frozen=True)
+class PrefetchFailure:
     url: str
     kind: ErrorKind
 
 
-class PrefetchResult(TypedDict):
-    """The numbers of items by outcome. `errors` has the first 100."""
+@dataclass(frozen=True)
+class PrefetchResult:
+    """The numbers of items by outcome. `errors` has the first 100 failures."""
 
     total: int
     downloaded: int
     cached: int
     failed: int
     cancelled: int
-    bytes: int
-    errors: Sequence[PrefetchError]
+    byte_count: int
+    errors: Sequence[PrefetchFailure]
 
 
-_WIRE_NAMES = {
-    "save_to": "saveTo",
-    "timeout_ms": "timeoutMs",
-    "deadline_ms": "deadlineMs",
-    "max_bytes": "maxBytes",
-    "retry_failed": "retryFailed",
-}
-_ALL_EVENTS = ("started", "progress", "retrying", "cached")
+@dataclass(frozen=True)
+class Lease:
+    pid: int
+    """The process of the worker that transfers the image."""
 
 
-class Event(NamedTuple):
-    """An event before the result: `started`, `progress`, `retrying`, `preview`, `cached` …"""
+@dataclass(frozen=True)
+class CacheEntry:
+    """The cache's knowledge of an image. See "query" in protocol/reference.md."""
 
-    name: EventName
-    params: Mapping[str, Any]
-    image: Optional[Image] = None
-    """The image of the `completed` event of `load_events`. Its pixels stay valid as long as this object exists."""
+    memory: bool
+    disk: bool
+    fresh: bool
+    reason: str
+    path: Optional[Path] = None
+    byte_count: Optional[int] = None
+    stored_at: Optional[datetime] = None
+    expires_at: Optional[datetime] = None
+    used_at: Optional[datetime] = None
+    uses: Optional[int] = None
+    etag: Optional[str] = None
+    directory: Optional[Path] = None
+    variants: Optional[int] = None
+    varying: Sequence[str] = ()
+    transforms: Sequence[str] = ()
+    lease: Optional[Lease] = None
+    failure: Optional[ErrorKind] = None
+    failed_until: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class Cleared:
+    removed: int
+    byte_count: int
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Formats:
+    decode: Sequence[str]
+    encode: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Limits:
+    max_line: int
+    max_url: int
+    max_concurrent: int
+    max_per_host: int
+    max_queued: int
+    max_bytes: int
+    max_pixels: int
+
+
+@dataclass(frozen=True)
+class CacheLocation:
+    directory: Path
+    namespace: str
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """The worker's answer to `initialize`."""
+
+    server: Server
+    protocol_version: int
+    methods: Sequence[str]
+    events: Sequence[str]
+    formats: Formats
+    sandbox: Sequence[str]
+    """The active layers of the decoders' sandbox."""
+    limits: Limits
+    cache: CacheLocation
+
+
+@dataclass(frozen=True)
+class RequestCounts:
+    received: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+@dataclass(frozen=True)
+class WaitingCounts:
+    """The numbers of waiting loads by priority."""
+
+    lowest: int
+    low: int
+    normal: int
+    high: int
+    highest: int
+
+
+@dataclass(frozen=True)
+class QueueState:
+    waiting: WaitingCounts
+    active: int
+    window: int
+    paused: bool
+
+
+@dataclass(frozen=True)
+class OriginState:
+    origin: str
+    active: int
+    waiting: int
+    window: int
+    health: Literal["healthy", "limited", "suspended", "probing", "down"]
+    held_until: Optional[datetime] = None
+    reason: Optional[OriginReason] = None
+
+
+OriginReason = Literal[
+    "retryAfter", "unavailable", "unreachable", "unresponsive", "rate", "resolving", "retry", "otherWorker", "perHostLimit",
+    "concurrencyLimit", "paused",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResolverState:
+    kind: Literal["c-ares", "system"]
+    names: Optional[int] = None
+    waiting: Optional[int] = None
+    in_flight: Optional[int] = None
+    window: Optional[int] = None
+    lookups: Optional[int] = None
+    queries: Optional[int] = None
+    unanswered: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class TransferCounts:
+    started: int
+    succeeded: int
+    failed: int
+    byte_count: int
+
+
+@dataclass(frozen=True)
+class CacheCounts:
+    memory_hits: int
+    disk_hits: int
+    revalidated: int
+    stale: int
+    misses: int
+    bytes_saved: int
+
+
+@dataclass(frozen=True)
+class MemoryTierState:
+    entries: int
+    byte_count: int
+    limit: int
+    evicted: int
+
+
+@dataclass(frozen=True)
+class EvictionCounts:
+    """The numbers of evicted images by cause."""
+
+    limit: int
+    free_space: int
+    disk_full: int
+
+
+@dataclass(frozen=True)
+class DiskTierState:
+    entries: int
+    byte_count: int
+    limit: int
+    evicted: int
+    evicted_for: EvictionCounts
+
+
+@dataclass(frozen=True)
+class DecoderState:
+    running: int
+    decoded: int
+    failed: int
+    crashed: int
+    timed_out: int
+    sandbox: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PixelsState:
+    regions: int
+    byte_count: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters since the worker's start. See "stats" in protocol/reference.md."""
+
+    uptime: Seconds
+    requests: RequestCounts
+    queue: QueueState
+    origins: Sequence[OriginState]
+    resolver: ResolverState
+    transfers: TransferCounts
+    cache: CacheCounts
+    memory: MemoryTierState
+    disk: DiskTierState
+    decoders: DecoderState
+    pixels: PixelsState
+    rss_bytes: int
 
 
 class Pixels:
     """Decoded pixels in memory shared with the worker: 8-bit sRGB, rows of `stride` bytes, straight alpha.
 
-    They are the host's until `release`, which collecting the object does, too. An array or a picture made of them stays valid after
-    that. Up to 1 MB is copied; more is mapped, which before Python 3.13 takes a descriptor until all that is made of it is collected.
+    They belong to the program until `release` or until the object is garbage-collected. Arrays and pictures made from them stay valid. Up
+    to 1 MB is copied, more is mapped. Before Python 3.13 each mapping holds a file descriptor until all objects made from it are collected.
     """
 
     def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
@@ -371,62 +985,35 @@ def _content(path: Path, start: int, size: int) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **_UNTRACKED))[start : start + size]
 
 
-class Placeholder(TypedDict):
-    """A substitute to show until the image is loaded."""
-
-    thumbhash: str
-    """Base64; evanw.github.io/thumbhash."""
-    color: str
-    """The mean colour, as #rrggbb."""
-
-
-class HTTPResponse(TypedDict):
-    status: int
-    headers: Mapping[str, Union[str, Sequence[str]]]
-    """Lower-case names. `set-cookie` is a list."""
-
-
-class _Original(TypedDict):
-    bytes: int
-    format: Format
-
-
-class Source(_Original, total=False):
-    """The original of a transformed image."""
-
-    width: int
-    height: int
-
-
-class _Total(TypedDict):
-    totalMs: float
-
-
-class Timing(_Total, total=False):
-    """Milliseconds since the request; `dnsMs`, `connectMs` and `tlsMs` are durations."""
-
-    queuedMs: float
-    dnsMs: float
-    connectMs: float
-    tlsMs: float
-    firstByteMs: float
-
-
 class Image:
-    """A loaded image. `wire` is the complete result as the worker sent it; the other members read it.
+    """A loaded image. `wire` is the complete result in the protocol's spelling. The other members read it.
 
-    What need not be there is None. With a transform, all but `source` tells of the variant.
+    Members that the worker left out are None. With a transform, all members but `source` describe the variant.
     """
 
-    __slots__ = ("wire", "pixels")
+    __slots__ = ("wire",)
 
-    def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
+    def __init__(self, wire: Mapping[str, Any]) -> None:
         self.wire = wire
-        self.pixels = Pixels(wire["pixels"], release) if "pixels" in wire else None
 
     def __repr__(self) -> str:
-        size = f"{self.width} x {self.height}" if self.width else f"{self.size} bytes"
-        return f"<Image {self.format or self.media_type} {size} {self.cache} {self.url or self.key}>"
+        size = f"{self.width} x {self.height}" if self.width else f"{self.byte_count} bytes"
+        return f"<{type(self).__name__} {self.format or self.media_type} {size} {self.cache} {self.url or self.key}>"
+
+    @property
+    def path(self) -> Optional[Path]:
+        """A file whose bytes never change and that stays for at least 60 seconds. With `deliver="path"`, the default."""
+        return None
+
+    @property
+    def data(self) -> Optional[bytes]:
+        """The content. With `deliver="data"`."""
+        return None
+
+    @property
+    def pixels(self) -> Optional[Pixels]:
+        """With `deliver="pixels"`."""
+        return None
 
     @property
     def url(self) -> Optional[str]:
@@ -434,7 +1021,7 @@ class Image:
 
     @property
     def final_url(self) -> Optional[str]:
-        """The URL after redirects."""
+        """The URL after redirects. None if there was no redirect."""
         return self.wire.get("finalURL")
 
     @property
@@ -448,7 +1035,7 @@ class Image:
         return place
 
     @property
-    def size(self) -> int:
+    def byte_count(self) -> int:
         """Size of the content in bytes."""
         return int(self.wire["bytes"])
 
@@ -478,30 +1065,22 @@ class Image:
         return int(self.wire.get("orientation", 1))
 
     @property
-    def path(self) -> Optional[Path]:
-        """A file whose bytes never change and that stays for at least 60 seconds."""
-        return Path(self.wire["path"]) if "path" in self.wire else None
-
-    @property
-    def data(self) -> Optional[bytes]:
-        return base64.b64decode(self.wire["data"]) if "data" in self.wire else None
-
-    @property
     def placeholder(self) -> Optional[Placeholder]:
-        return self.wire.get("placeholder")
+        return _parsed(Placeholder, self.wire["placeholder"]) if "placeholder" in self.wire else None
 
     @property
     def source(self) -> Optional[Source]:
-        return self.wire.get("source")
+        return _parsed(Source, self.wire["source"]) if "source" in self.wire else None
 
     @property
     def response(self) -> Optional[HTTPResponse]:
-        return self.wire.get("response")
+        """With `response=True` or `validate="none"`."""
+        return _parsed(HTTPResponse, self.wire["response"]) if "response" in self.wire else None
 
     @property
     def kept(self) -> bool:
-        """False if the disk cache could not store the image."""
-        return bool(self.wire.get("kept", True))
+        """False if the image was to be stored on disk and could not be."""
+        return bool(self.wire["kept"])
 
     @property
     def damaged(self) -> bool:
@@ -514,11 +1093,260 @@ class Image:
 
     @property
     def timing(self) -> Optional[Timing]:
-        return self.wire.get("timing")
+        return _parsed(Timing, self.wire["timing"]) if "timing" in self.wire else None
 
 
+class FileImage(Image):
+    """An image in a file. The result of `deliver="path"`, the default."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> Path:
+        return Path(self.wire["path"])
+
+
+class DataImage(Image):
+    """An image in memory. The result of `deliver="data"`."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> bytes:
+        return base64.b64decode(self.wire["data"])
+
+
+class PixelsImage(Image):
+    """A decoded image. The result of `deliver="pixels"`."""
+
+    __slots__ = ("_pixels",)
+
+    def __init__(self, wire: Mapping[str, Any], release: Callable[[str], None]) -> None:
+        super().__init__(wire)
+        self._pixels = Pixels(wire["pixels"], release)
+
+    @property
+    def pixels(self) -> Pixels:
+        return self._pixels
+
+
+def _image(wire: Mapping[str, Any], release: Callable[[str], None]) -> Image:
+    if "path" in wire:
+        return FileImage(wire)
+    if "pixels" in wire:
+        return PixelsImage(wire, release)
+    return DataImage(wire) if "data" in wire else Image(wire)
+
+
+# Events
+
+
+@dataclass(frozen=True)
+class Started:
+    """The transfer has started, or the load joined a running one. Images from the cache have no such event."""
+
+    name: ClassVar[Literal["started"]] = "started"
+    url: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Bytes of a load. `total` is None if it is unknown."""
+
+    name: ClassVar[Literal["progress"]] = "progress"
+    url: str
+    received: int
+    total: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class PrefetchProgress:
+    """Items of a prefetch."""
+
+    name: ClassVar[Literal["progress"]] = "progress"
+    done: int
+    total: int
+    byte_count: int
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """An attempt failed. The attempt with the number `attempt` comes after `delay` seconds."""
+
+    name: ClassVar[Literal["retrying"]] = "retrying"
+    url: str
+    attempt: int
+    delay: Seconds
+    kind: ErrorKind
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The part of a progressive JPEG that has arrived, in a file that lives for 60 seconds."""
+
+    name: ClassVar[Literal["preview"]] = "preview"
+    url: str
+    path: Path
+    width: int
+    height: int
+    scan: int
+    """The number of complete scans."""
+
+
+@dataclass(frozen=True)
+class Cached:
+    """With `cache="refresh"`: the cached image, before the server is asked."""
+
+    name: ClassVar[Literal["cached"]] = "cached"
+    image: Image
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A load of `load_events`, an item of a prefetch or a notified load has ended in an image."""
+
+    name: ClassVar[Literal["completed"]] = "completed"
+    image: Image
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An item of a prefetch or a notification has failed."""
+
+    name: ClassVar[Literal["failed"]] = "failed"
+    error: ImageWorkerError
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A notification of a method without an image has been carried out. `result` is in the protocol's spelling."""
+
+    name: ClassVar[Literal["completed"]] = "completed"
+    result: Mapping[str, Any]
+
+
+LoadEvent = Union[Started, Progress, Retrying, Preview, Cached]
+PrefetchEvent = Union[PrefetchProgress, Completed, Failed]
+Event = Union[LoadEvent, PrefetchEvent, Answered]
+LoadEventHandler = Callable[[LoadEvent], None]
+PrefetchEventHandler = Callable[[PrefetchEvent], None]
 EventHandler = Callable[[Event], None]
 ExitHandler = Callable[[WorkerExited], None]
+
+
+def _event(name: str, wire: Mapping[str, Any], release: Callable[[str], None]) -> Optional[Event]:
+    """None for an event that only a newer worker has."""
+    if name == "progress":
+        return _parsed(Progress, wire) if "received" in wire else _parsed(PrefetchProgress, wire)
+    if name == "cached":
+        return Cached(_image(wire, release))
+    if name == "completed":
+        return Completed(_image(wire, release)) if "mediaType" in wire else Answered(wire)
+    if name == "failed":
+        return Failed(ImageWorkerError.of(wire["error"]))
+    kinds: Mapping[str, Any] = {"started": Started, "retrying": Retrying, "preview": Preview}
+    return _parsed(kinds[name], wire) if name in kinds else None
+
+
+_ALL_EVENTS = ("started", "progress", "retrying", "cached")
+
+
+# Python's spelling and the protocol's
+
+
+class _Spelling(NamedTuple):
+    name: str
+    """The member's name in the protocol."""
+    to_wire: Optional[Callable[[Any, str], Any]]
+    from_wire: Optional[Callable[[Any], Any]]
+
+
+_NAMES = {"byte_count": "bytes", "final_url": "finalURL", "max_url": "maxURL"}
+"""The members whose names in the protocol are not the Python names in camelCase."""
+
+
+@functools.lru_cache(maxsize=None)
+def _spellings(kind: type) -> Mapping[str, _Spelling]:
+    """The members of a TypedDict or a dataclass by their Python names, as their annotations tell."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: _spelling(name, hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
+
+
+def _spelling(name: str, hint: Any) -> _Spelling:
+    if get_origin(hint) is Union and type(None) in get_args(hint):
+        hint = Union[tuple(part for part in get_args(hint) if part is not type(None))]
+    first, *others = name.split("_")
+    wire_name = _NAMES.get(name) or first + "".join(word.capitalize() for word in others)
+    if get_origin(hint) is Annotated:
+        mark: _Mark = hint.__metadata__[0]
+        return _Spelling(mark.name or wire_name + mark.suffix, mark.to_wire, mark.from_wire)
+    if hint is Path:
+        return _Spelling(wire_name, None, Path)
+    if hint is datetime:
+        return _Spelling(wire_name, None, lambda text: datetime.fromisoformat(text.replace("Z", "+00:00")))
+    if isinstance(hint, type) and hasattr(hint, "__total__"):  # A TypedDict.
+        return _Spelling(wire_name, lambda given, _: _wire(hint, given, name, "member"), lambda wire: _parsed(hint, wire))
+    if hasattr(hint, "__dataclass_fields__"):
+        return _Spelling(wire_name, None, lambda wire: _parsed(hint, wire))
+    (item,) = get_args(hint) if len(get_args(hint)) == 1 else (None,)
+    if hasattr(item, "__dataclass_fields__"):
+        return _Spelling(wire_name, None, lambda wire: [_parsed(item, each) for each in wire])
+    return _Spelling(wire_name, None, None)
+
+
+def _wire(kind: type, given: Mapping[str, Any], place: str, noun: str = "keyword") -> dict[str, Any]:
+    """The members of a TypedDict in the protocol's spelling, without those that are None. An unknown name is a TypeError."""
+    if not isinstance(given, (dict, Mapping)):  # `dict` first: the check of a Mapping is slow.
+        raise TypeError(f"{place} must be a dict, not {given!r}")
+    spellings = _spellings(kind)
+    wire: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in spellings:
+            raise TypeError(f"unknown {noun} {name} of {place}" + _near(name, spellings))
+        if value is not None:
+            wire_name, to_wire, _ = spellings[name]
+            wire[wire_name] = value if to_wire is None else to_wire(value, name)
+    return wire
+
+
+def _near(name: object, known: Iterable[str]) -> str:
+    import difflib
+
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(name))
+    near = difflib.get_close_matches(snake, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+_Made = TypeVar("_Made")
+
+
+def _parsed(kind: Type[_Made], wire: Mapping[str, Any]) -> _Made:
+    """A dataclass or a TypedDict of the members of a result that this client knows."""
+    members = {}
+    for name, spelling in _spellings(cast(Any, kind)).items():
+        if spelling.name in wire:
+            value = wire[spelling.name]
+            members[name] = value if spelling.from_wire is None else spelling.from_wire(value)
+    return kind(**members)
+
+
+def _flags(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The command line of the worker's options among the settings."""
+    wire = _wire(Settings, settings, "ImageWorker")
+    for name, (wire_name, _, _) in _spellings(StartOptions).items():
+        value = wire.get(wire_name)
+        if value is None or value is False:
+            continue
+        flag = "--header" if name == "headers" else "--" + name.replace("_", "-")
+        if value is True:
+            yield flag
+        elif name == "events":
+            yield f"{flag}={','.join(value)}"
+        elif isinstance(value, (list, tuple)):
+            yield from (f"{flag}={each}" for each in value)
+        else:
+            yield f"{flag}={value}ms" if wire_name.endswith("Ms") else f"{flag}={value}"
 
 
 def find_worker(binary: Optional[StrPath] = None) -> str:
@@ -539,9 +1367,9 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
 class _Call(NamedTuple):
     result: asyncio.Future[Any]
     params: Mapping[str, Any]
-    on_event: Optional[EventHandler]
+    on_event: Optional[Callable[[Any], None]]
     made: Callable[[Any], Any]
-    """Makes the caller's value of the result. Called even if nobody waits, so that pixels are released when they are dropped."""
+    """Makes the caller's value of the result. Called even if nobody waits, so that dropped pixels are released."""
     refusal: Optional[Mapping[str, Any]] = None
     """The refusal of a line that may be the line of this call."""
 
@@ -549,12 +1377,15 @@ class _Call(NamedTuple):
 class _Life:
     """One worker process from its start to its end: its pipes, and the calls that wait for it.
 
-    It is started here, and not by the loop, which tells of the pipes only when it has connected them: a fork may come first.
+    The process is started here and not by the event loop: the loop reveals the pipes only after it has connected them, and a fork may come
+    before that.
     """
 
     def __init__(
         self,
         arguments: Sequence[str],
+        options: Mapping[str, Any],
+        release: Callable[[str], None],
         on_event: Optional[EventHandler],
         on_answer: Callable[[], None],
         on_end: ExitHandler,
@@ -562,11 +1393,13 @@ class _Life:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self.loop.create_future()
+        self._release = release
         self._on_event = on_event
         self._on_answer = on_answer
         self._on_end = on_end
         self._is_last = is_last
         self._is_ending = False
+        self._misfit: Optional[str] = None
         self._pipes: dict[int, Any] = {}
         self._left: set[object] = {1, 2, "process"}
         """The resources that must end before the life does."""
@@ -578,10 +1411,14 @@ class _Life:
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
         with _starts:
-            # In a session of its own, Ctrl-C at a terminal reaches only the host, which decides about its loads.
+            # The worker has a session of its own. Ctrl-C at a terminal reaches only the program, which decides about its loads.
             self._process = Popen(arguments, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
             self._files: tuple[Any, ...] = (self._process.stdin, self._process.stdout, self._process.stderr)
             _living.add(self)
+        # The first line. No request waits for its answer.
+        client = {"name": "imageworker.py", "version": __version__}
+        introduction = {"protocolVersion": PROTOCOL_VERSION, "client": client, **({"options": options} if options else {})}
+        self._send(object(), {"id": _INITIALIZE, "method": "initialize", "params": introduction})
         self._connecting = self.loop.create_task(self._connect())
         exited = weakref.WeakMethod(self._process_exited)
         threading.Thread(target=_await_exit, args=(self._process, self.loop, exited), daemon=True).start()
@@ -608,7 +1445,7 @@ class _Life:
         return self._process.pid
 
     async def call(
-        self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler], made: Callable[[Any], Any]
+        self, method: str, params: Mapping[str, Any], on_event: Optional[Callable[[Any], None]], made: Callable[[Any], Any]
     ) -> Any:
         if self.ended.done():
             raise self._exit(params.get("url"), ())
@@ -629,7 +1466,7 @@ class _Life:
         self._send(object(), {"method": method, "params": params})
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Sends a request of the client itself. It has an id, so that the host gets no event of it; its answer is ignored."""
+        """Sends a request of the client itself. It has an id, so that the program gets no event of it. The answer is ignored."""
         self._last_id += 1
         self._send(object(), {"id": self._last_id, "method": method, "params": params})
 
@@ -668,7 +1505,7 @@ class _Life:
             self._close()  # Also when this wait itself is cancelled.
 
     def leave_to_parent(self) -> None:
-        """Closes a forked child's copies of the pipes. Otherwise the worker would not notice the end of its host."""
+        """Closes a forked child's copies of the pipes. Otherwise the worker would not notice the end of the program."""
         for file in self._files:
             file.close()
 
@@ -680,6 +1517,8 @@ class _Life:
             self._process.kill()
 
     def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
+        if self._misfit is not None:
+            return ProtocolMismatch(self._misfit, url, lost)
         status = self._process.returncode
         is_hopeless = self._is_last or self._is_ending or status in _HOPELESS
         return WorkerExited(status, self._log, url, lost, retryable=not is_hopeless)
@@ -740,9 +1579,13 @@ class _Life:
 
     def _receive(self, line: bytes) -> None:
         message = json.loads(line)
+        if self._misfit is not None:
+            return
         if "method" in message:
-            return self._receive_event(Event(message["method"], message.get("params", {})))
+            return self._receive_event(message["method"], message.get("params", {}))
         identity = message["id"]
+        if identity == _INITIALIZE:
+            return self._check_fit(message)
         self._on_answer()
         if identity is None:
             return self._ask_whose(message["error"])
@@ -753,7 +1596,7 @@ class _Life:
             outcome = self._error(call, message["error"]) if "error" in message else call.made(message["result"])
         except Exception as error:
             data = {"kind": "internal", "retryable": False, "url": call.params.get("url")}
-            outcome = RequestError(-32603, f"the answer cannot be used: {error!r}", data)
+            outcome = InternalError(f"the answer cannot be used: {error!r}", data)
             outcome.__cause__ = error
         if call.result.done():
             return  # It was cancelled.
@@ -762,11 +1605,28 @@ class _Life:
         else:
             call.result.set_result(outcome)
 
+    def _check_fit(self, answer: Mapping[str, Any]) -> None:
+        """Reads the answer to `initialize`. Ends a worker that speaks another version of the protocol."""
+        error, result = answer.get("error", {}), answer.get("result", {})
+        versions = error.get("data", {}).get("supported") or [result.get("protocolVersion")]
+        if PROTOCOL_VERSION in versions:
+            return
+        if error and error["code"] == -32602 and "supported" not in error["data"]:
+            logger.error("the worker refused the options that configure had set: %s", error["message"])
+            return
+        worker = f"the worker ({result['server']['version']})" if "server" in result else "the worker"
+        spoken = " and ".join(map(str, versions))
+        self._misfit = (
+            f"{worker} speaks version {spoken} of the protocol, and this client ({__version__}) speaks version {PROTOCOL_VERSION}: "
+            "take the client and the worker from the same release"
+        )
+        self._close()
+
     def _ask_whose(self, refusal: Mapping[str, Any]) -> None:
         """Finds the call whose line the worker could not read: the refusal has no id.
 
-        Each id is sent again, without a method. One in flight is refused a second time, with the id in `data`, and goes on;
-        one that the worker has never read is answered, and its call ends in the refusal.
+        The client sends each id again, without a method. If the worker has read the call, it refuses the id as in flight, with the id in
+        `data`, and the call goes on. If the worker has never read the call, it answers the id, and the call ends in the refusal.
         """
         if "id" in refusal["data"]:
             return
@@ -782,16 +1642,21 @@ class _Life:
             error = {**call.refusal, "data": {**call.refusal["data"], "url": call.params.get("url")}}
         return ImageWorkerError.of(error)
 
-    def _receive_event(self, event: Event) -> None:
-        call = self._calls.get(event.params.get("id", 0))
+    def _receive_event(self, name: str, params: Mapping[str, Any]) -> None:
+        call = self._calls.get(params.get("id", 0))
         handler = call.on_event if call and not call.result.done() else self._on_event
-        if handler is not None:
-            _tell(handler, event, f"on_event failed for {event.name}")
+        event = _event(name, params, self._release) if handler is not None else None
+        if handler is not None and event is not None:
+            _tell(handler, event, f"on_event failed for {name}")
 
     def _keep_log(self, line: bytes) -> None:
         text = line.decode(errors="replace")
         self._log.append(text)
         logger.info("%s", text)
+
+
+_INITIALIZE = 0
+"""The id of the first request."""
 
 
 class _Pipe(asyncio.Protocol):
@@ -835,7 +1700,7 @@ def _encode(request: Mapping[str, Any]) -> bytes:
         return (_to_json(request) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as error:
         data = {"kind": "invalidParams", "retryable": False, "url": request["params"].get("url")}
-        raise RequestError(-32602, f"the parameters must be JSON: {error}", data) from error
+        raise InvalidParams(f"the parameters must be JSON: {error}", data) from error
 
 
 def _urls(params: Mapping[str, Any]) -> Iterator[str]:
@@ -877,43 +1742,95 @@ _Told = TypeVar("_Told")
 
 
 def _tell(handler: Callable[[_Told], None], what: _Told, complaint: str) -> None:
-    """Calls a handler of the host. Its exceptions must end neither the reading nor the loop."""
+    """Calls a handler of the program. Its exceptions must end neither the reading nor the event loop."""
     try:
         handler(what)
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and threading.current_thread() is threading.main_thread():
-            raise  # Elsewhere it would end a thread alone, which is the worker's.
+            raise  # On another thread it would end that thread only, which is the worker's.
         asyncio.get_running_loop().call_exception_handler({"message": complaint, "exception": error})
 
 
 # The worker, for asyncio
 
+_FIRST = 1000
+"""Maximum number of concurrent loads of `load_all` while loads end."""
+_FEW = 50
+"""The number of ended loads in half a second below which `load_all` assumes that loads wait for servers that do not answer."""
+_TURN = 0.5
+"""Seconds after which `load_all` looks at the number of ended loads."""
+_Key = TypeVar("_Key")
+
+
+class _Window:
+    """The number of loads that `load_all` may have under way.
+
+    A thousand loads are enough if loads end. If hardly any load ends, because servers do not answer, more loads begin, so that other
+    servers need not wait.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        if at_once < 1:
+            raise ValueError("at_once must be 1 or more")
+        self._most = at_once
+        self.limit = min(at_once, _FIRST)
+        self._ended = 0
+        self._looked = time.monotonic()
+
+    def note_end(self) -> None:
+        self._ended += 1
+
+    def adapt(self, pending: int, has_ended: bool) -> None:
+        """Called before loads begin. `has_ended` tells whether ended loads wait for the caller."""
+        now = time.monotonic()
+        if now - self._looked <= _TURN:
+            return
+        if has_ended:
+            self.limit = min(self._most, _FIRST)
+        elif self._ended < _FEW:
+            self.limit = min(self._most, pending + _FIRST)
+        self._ended, self._looked = 0, now
+
+
+def _items(urls: Iterable[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
+    """The key, the URL and the parameters of each item of `load_all`."""
+    for item in _checked(urls):
+        key, load = item if isinstance(item, tuple) else (item, item)
+        if isinstance(load, Mapping):
+            params = dict(load)
+            yield key, params.pop("url"), params
+        else:
+            yield key, load, {}
+
+
+def _checked(urls: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(urls, (str, bytes, Mapping)):
+        raise TypeError(f"urls must be an iterable of URLs, not {type(urls).__name__}")
+    return urls
+
 
 class ImageWorker:
     """A worker for one event loop. Use it in `async with`."""
 
-    def __init__(
-        self,
-        options: Sequence[str] = (),
-        *,
-        binary: Optional[StrPath] = None,
-        on_event: Optional[EventHandler] = None,
-        on_exit: Optional[ExitHandler] = None,
-        max_restarts: int = 5,
-        longest_pause: float = 10.0,
-    ) -> None:
-        """
-        - `options` are the worker's own, such as ["--max-per-host", "8"].
-        - `on_event` gets events of no pending call; `on_exit` each unexpected end, with the loads `lost`.
-        - `max_restarts`: how often it may die in a row, without one answer in between, and be started again. After that, calls fail at
-          once; once `longest_pause` has passed since the last death, one call tries again. 0 never restarts.
-        - `longest_pause`: the pause before a restart is 0.1 s, doubling to this many seconds.
-        """
-        self._arguments = [find_worker(binary), *options]
-        self._on_event = on_event
-        self._on_exit = on_exit
-        self._max_restarts = max_restarts
-        self._longest_pause = longest_pause
+    def __init__(self, *positional: NoReturn, **settings: Unpack[Settings]) -> None:
+        """Takes the worker's options as keywords, and the client's settings: see `Settings` and `StartOptions`."""
+        if positional:
+            raise TypeError(
+                "ImageWorker takes keywords, such as max_per_host=8, and no positional arguments: "
+                'give raw flags as arguments=["--max-per-host=8"]'
+            )
+        arguments = settings.get("arguments") or []
+        if isinstance(arguments, str):
+            raise TypeError(f'arguments must be a list of flags, such as ["--max-per-host=8"], not {arguments!r}')
+        flags = list(_flags(settings))
+        restarts, pause = settings.get("max_restarts"), settings.get("longest_pause")
+        self._arguments = [find_worker(settings.get("binary")), *flags, *map(os.fspath, arguments)]
+        self._on_event = settings.get("on_event")
+        self._on_exit = settings.get("on_exit")
+        self._max_restarts = 5 if restarts is None else restarts
+        self._longest_pause = 10.0 if pause is None else pause
+        self._configured: dict[str, Any] = {}
+        """The options that `configure` has set."""
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._life: Optional[_Life] = None  # While it lives.
         self._starting: Optional[asyncio.Task[Optional[_Life]]] = None
@@ -947,7 +1864,7 @@ class ImageWorker:
             raise
 
     async def close(self, grace: float = 5.0) -> None:
-        """Ends the worker. Calls still pending are cancelled; earlier notifications are carried out if `grace` suffices.
+        """Ends the worker and cancels the pending calls. Earlier notifications are carried out if `grace` suffices.
 
         Each step (close input, SIGTERM, SIGKILL) gets `grace` seconds.
         """
@@ -962,64 +1879,251 @@ class ImageWorker:
             if self._life is not None:
                 await self._life.end(grace)
 
+    async def shutdown(self, mode: Optional[Literal["drain", "cancel"]] = None, grace: float = 5.0) -> None:
+        """Ends the worker after it has finished all accepted requests, or with `cancel` has cancelled them. New calls are refused."""
+        life = None if self._is_closed else self._life
+        if life is not None:
+            self._check_loop()
+        self._is_closed = True
+        try:
+            if life is not None:
+                await life.call("shutdown", {} if mode is None else {"mode": mode}, None, lambda result: result)
+        finally:
+            await self.close(grace)
+
+    @overload
     async def load(
-        self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]
+        self,
+        url: str,
+        *,
+        deliver: Optional[Literal["path"]] = None,
+        on_event: Optional[LoadEventHandler] = None,
+        **params: Unpack[LoadParams],
+    ) -> FileImage: ...
+
+    @overload
+    async def load(
+        self, url: str, *, deliver: Literal["data"], on_event: Optional[LoadEventHandler] = None, **params: Unpack[LoadParams]
+    ) -> DataImage: ...
+
+    @overload
+    async def load(
+        self, url: str, *, deliver: Literal["pixels"], on_event: Optional[LoadEventHandler] = None, **params: Unpack[LoadParams]
+    ) -> PixelsImage: ...
+
+    @overload
+    async def load(
+        self, url: str, *, deliver: Optional[Deliver], on_event: Optional[LoadEventHandler] = None, **params: Unpack[LoadParams]
+    ) -> Image: ...
+
+    async def load(
+        self,
+        url: str,
+        *,
+        deliver: Optional[Deliver] = None,
+        on_event: Optional[LoadEventHandler] = None,
+        **params: Unpack[LoadParams],
     ) -> Image:
-        """Loads one image. Cancelling the task cancels the load. With `on_event`, `events` defaults to all but `preview`."""
-        request: dict[str, Any] = {"url": url}
-        for name, value in params.items():
-            request[_WIRE_NAMES.get(name, name)] = value
-        if "save_to" in params:
-            request["saveTo"] = os.fsdecode(os.path.abspath(params["save_to"]))
+        """Loads one image. Cancelling the task cancels the load.
+
+        With `on_event`, `events` defaults to all but `preview`.
+        """
+        request = _wire(LoadParams, params, "load") if params else {}
+        request["url"] = url
+        if deliver is not None:
+            request["deliver"] = deliver
         if on_event is not None:
             request.setdefault("events", _ALL_EVENTS)
-        image: Image = await self._call("load", request, on_event, lambda wire: Image(wire, self._release))
+        image: Image = await self._call("load", request, on_event, self._made_image)
         return image
 
-    async def load_events(self, url: str, **params: Unpack[LoadParams]) -> AsyncGenerator[Event, None]:
-        """Loads one image and yields its events; the last is `completed` with the result.
+    async def load_events(
+        self, url: str, *, deliver: Optional[Deliver] = None, **params: Unpack[LoadParams]
+    ) -> AsyncGenerator[Union[LoadEvent, Completed], None]:
+        """Loads one image and yields its events. The last event is Completed, with the image.
 
         Closing the iterator cancels a load that is still under way.
         """
-        events: asyncio.Queue[Optional[Event]] = asyncio.Queue()
-        loading = asyncio.ensure_future(self.load(url, on_event=events.put_nowait, **params))
+        events: asyncio.Queue[Optional[LoadEvent]] = asyncio.Queue()
+        loading = asyncio.ensure_future(self.load(url, deliver=deliver, on_event=events.put_nowait, **params))
         loading.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
                 yield event
-            image = await loading
-            yield Event("completed", image.wire, image)
+            yield Completed(await loading)
         finally:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
 
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[str],
+        *,
+        deliver: Optional[Literal["path"]] = None,
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> AsyncGenerator[Tuple[str, Union[FileImage, ImageWorkerError]], None]: ...
+
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
+        *,
+        deliver: Optional[Literal["path"]] = None,
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> AsyncGenerator[Tuple[_Key, Union[FileImage, ImageWorkerError]], None]: ...
+
+    @overload
+    def load_all(
+        self, urls: Iterable[str], *, deliver: Optional[Deliver], at_once: int = 20_000, **params: Unpack[LoadParams]
+    ) -> AsyncGenerator[Tuple[str, Union[Image, ImageWorkerError]], None]: ...
+
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
+        *,
+        deliver: Optional[Deliver],
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> AsyncGenerator[Tuple[_Key, Union[Image, ImageWorkerError]], None]: ...
+
+    async def load_all(
+        self, urls: Iterable[Any], *, deliver: Optional[Deliver] = None, at_once: int = 20_000, **params: Unpack[LoadParams]
+    ) -> AsyncGenerator[Any, None]:
+        """Loads many URLs and yields each with its image or error, in the order in which the loads end.
+
+        An item is a URL, or a pair of a key and a URL, or a pair of a key and a LoadItem with parameters of its own. A URL is its own key.
+        A thousand loads are under way. If hardly any load ends, because servers do not answer, there may be up to `at_once`. `urls` is
+        read only as loads begin, on the event loop: it must not wait.
+        """
+        window = _Window(at_once)
+        ended: asyncio.Queue[tuple[Any, Union[Image, BaseException]]] = asyncio.Queue()
+        left = _items(urls)
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def load(key: Any, url: str, own: Mapping[str, Any]) -> None:
+            merged: Any = {**params, **own}
+            try:
+                ended.put_nowait((key, await self.load(url, deliver=deliver, **merged)))
+            except Exception as error:
+                ended.put_nowait((key, error))
+
+        try:
+            pending = 0
+            while True:
+                window.adapt(pending, not ended.empty())
+                for key, url, own in itertools.islice(left, max(window.limit - pending, 0)):
+                    task = asyncio.ensure_future(load(key, url, own))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                    pending += 1
+                if pending == 0:
+                    return
+                if ended.empty():
+                    try:
+                        key, outcome = await asyncio.wait_for(ended.get(), _TURN)
+                    except asyncio.TimeoutError:
+                        continue
+                else:
+                    key, outcome = ended.get_nowait()
+                pending -= 1
+                window.note_end()
+                if not isinstance(outcome, (Image, ImageWorkerError)):
+                    raise outcome
+                yield key, outcome
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     async def prefetch(
         self,
-        urls: Sequence[Union[str, PrefetchItem]],
+        urls: Iterable[Union[str, PrefetchItem]],
         *,
-        on_event: Optional[EventHandler] = None,
+        on_event: Optional[PrefetchEventHandler] = None,
         **params: Unpack[PrefetchParams],
     ) -> PrefetchResult:
-        """Loads images into the cache. Cancelling the task cancels the remaining loads. With `on_event`, `events` defaults to `progress`."""
+        """Loads images into the cache. Cancelling the task cancels the remaining loads.
+
+        `urls` may be any iterable. With `on_event`, `events` defaults to `progress`.
+        """
+        request = _wire(PrefetchParams, params, "prefetch")
+        request["urls"] = [_wire(PrefetchItem, item, "urls", "member") if isinstance(item, Mapping) else item for item in _checked(urls)]
         if on_event is not None:
-            params.setdefault("events", ["progress"])
-        result: PrefetchResult = await self.call("prefetch", {"urls": urls, **params}, on_event=on_event)
-        return result
+            request.setdefault("events", ["progress"])
+        return _parsed(PrefetchResult, await self._call("prefetch", request, on_event))
+
+    async def cancel(self, **which: Unpack[CancelParams]) -> int:
+        """Cancels loads by URL, group or slot, or all of them. Returns their number. To cancel one load, cancel its task."""
+        return int((await self._call("cancel", _wire(CancelParams, which, "cancel")))["cancelled"])
+
+    async def prioritize(self, priority: Priority, **which: Unpack[PrioritizeParams]) -> int:
+        """Changes the priority of waiting loads by URL, group or slot. Returns the number of changed loads."""
+        request = {"priority": priority, **_wire(PrioritizeParams, which, "prioritize")}
+        return int((await self._call("prioritize", request))["changed"])
+
+    async def pause(self) -> None:
+        """Starts no more transfers until `resume`. Running transfers go on, and images come from the cache."""
+        await self._call("pause", {})
+
+    async def resume(self) -> None:
+        await self._call("resume", {})
+
+    async def query(self, **which: Unpack[QueryParams]) -> CacheEntry:
+        """The cache's knowledge of an image, without a transfer."""
+        return _parsed(CacheEntry, await self._call("query", _wire(QueryParams, which, "query")))
+
+    async def store(self, **content: Unpack[StoreParams]) -> FileImage:
+        """Puts an image of the program's own into the cache."""
+        image: FileImage = await self._call("store", _wire(StoreParams, content, "store"), None, self._made_image)
+        return image
+
+    async def clear(self, **which: Unpack[ClearParams]) -> Cleared:
+        """Removes images from the cache: all, or those that the filter names."""
+        return _parsed(Cleared, await self._call("clear", _wire(ClearParams, which, "clear")))
+
+    async def release(self, **which: Unpack[ReleaseParams]) -> int:
+        """Returns pixels to the worker by their path, or all. `Pixels.release` is the usual way."""
+        return int((await self._call("release", _wire(ReleaseParams, which, "release")))["released"])
+
+    async def configure(self, **options: Unpack[Options]) -> Options:
+        """Changes options, also for workers that are started later. Returns all options in force. Without options, nothing changes."""
+        request = _wire(Options, options, "configure")
+        answer = await self._call("configure", request)
+        self._configured.update(request)
+        return _parsed(Options, answer)
+
+    async def initialize(self) -> WorkerInfo:
+        """The worker's version, formats, limits and cache directory. The client itself checks the version of the protocol at each start."""
+        return _parsed(WorkerInfo, await self._call("initialize", {"protocolVersion": PROTOCOL_VERSION}))
+
+    async def stats(self) -> Stats:
+        return _parsed(Stats, await self._call("stats", {}))
 
     async def call(
         self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
-        """Any method of the protocol, by its name; returns its result as it came."""
-        return await self._call(method, params or {}, on_event, lambda result: result)
+        """Any method with its parameters and its result in the protocol's spelling."""
+        return await self._call(method, params or {}, on_event)
 
     def notify(self, method: Method, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Sends a request that is carried out but not answered. Lost when the worker is dead."""
+        """Sends a request, in the protocol's spelling, that is carried out and not answered. It is lost if the worker is dead.
+
+        Its outcome comes to the `on_event` of the constructor: Completed, Answered or Failed.
+        """
         if self._life is not None:
             self._check_loop()
             self._life.notify(method, params or {})
 
     async def _call(
-        self, method: str, params: Mapping[str, Any], on_event: Optional[EventHandler], made: Callable[[Any], Any]
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_event: Optional[Callable[[Any], None]] = None,
+        made: Callable[[Any], Any] = lambda result: result,
     ) -> Any:
         if self._is_closed or self._loop is None:
             raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
@@ -1031,8 +2135,11 @@ class ImageWorker:
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("this ImageWorker must be used from the event loop that started it")
 
+    def _made_image(self, wire: Mapping[str, Any]) -> Image:
+        return _image(wire, self._release)
+
     def _release(self, path: str) -> None:
-        """Called on any thread: the one that dropped the last reference to pixels."""
+        """Called on any thread: the thread that dropped the last reference to pixels."""
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # The loop is closed, and the worker with it.
                 self._loop.call_soon_threadsafe(self._tell_of_release, path)
@@ -1045,7 +2152,9 @@ class ImageWorker:
 
     async def _start(self) -> _Life:
         is_last = self._max_restarts == 0
-        self._life = _Life(self._arguments, self._on_event, self._note_answer, self._note_end, is_last)
+        self._life = _Life(
+            self._arguments, self._configured, self._release, self._on_event, self._note_answer, self._note_end, is_last
+        )
         return self._life
 
     async def _started(self, url: Optional[str]) -> _Life:
@@ -1056,24 +2165,18 @@ class ImageWorker:
             starting = self._starting = asyncio.ensure_future(self._pause_and_start())
         await asyncio.wait([starting])
         if starting.cancelled():
-            raise CancelledByRequest(-32800, "cancelled: closed", {"kind": "cancelled", "retryable": False, "url": url})
+            raise Cancelled("cancelled: closed", {"kind": "cancelled", "retryable": False, "url": url})
         life = starting.result()
         if life is None:
-            raise self._dead(url)
+            assert self._end is not None
+            raise self._end.for_call(url)
         return life
 
     def _check_hope(self, url: Optional[str]) -> None:
         assert self._loop is not None and self._end is not None
         is_given_up = self._deaths > self._max_restarts and self._loop.time() < self._next_start
         if is_given_up or not self._end.retryable:
-            raise self._dead(url)
-
-    def _dead(self, url: Optional[str]) -> WorkerExited:
-        """The reason of the last end, as an error for another call."""
-        assert self._end is not None
-        error = WorkerExited(self._end.data["exitStatus"], self._end.data["log"], url, retryable=self._end.retryable)
-        error.__cause__ = self._end.__cause__
-        return error
+            raise self._end.for_call(url)
 
     async def _pause_and_start(self) -> Optional[_Life]:
         await asyncio.sleep(self._next_start - asyncio.get_running_loop().time())
@@ -1111,22 +2214,29 @@ _HOPELESS = (64, 66, 73)
 
 _Result = TypeVar("_Result")
 
-_FIRST = 1000
-"""Maximum number of concurrent loads of `load_all` while loads end."""
-_FEW = 50
-"""Ended loads in half a second below which `load_all` assumes that loads wait for servers in trouble."""
+
+def _waiting(
+    method: Callable[Concatenate[ImageWorker, _Params], Coroutine[Any, Any, _Result]],
+) -> Callable[Concatenate[BlockingImageWorker, _Params], _Result]:
+    """A method of ImageWorker as a method that waits for the result, with the same parameters."""
+
+    def wait(self: BlockingImageWorker, /, *args: _Params.args, **keywords: _Params.kwargs) -> _Result:
+        return self._wait(self._begin(lambda worker: method(worker, *args, **keywords)))
+
+    functools.update_wrapper(wait, method)
+    return wait
 
 
 class BlockingImageWorker:
     """A worker for scripts and threads: its methods wait for their results. Any number of threads may share one.
 
-    It starts when it is first used, and again in a forked child. The loop that it needs runs on a thread of its own.
+    The worker starts at the first call, and again in a forked child. Its event loop runs on a thread of its own.
     """
 
-    def __init__(self, options: Sequence[str] = (), **settings: Any) -> None:
-        """Takes the arguments of ImageWorker. Handlers are called on the loop's thread, and must not wait there for another call."""
-        find_worker(settings.get("binary"))  # A missing binary is an error here and not of the first load.
-        self._arguments = (tuple(options), settings)
+    def __init__(self, *positional: NoReturn, **settings: Unpack[Settings]) -> None:
+        """Takes the arguments of ImageWorker. Handlers run on the event loop's thread, and must not call this object."""
+        ImageWorker(*positional, **settings)  # Wrong arguments and a missing binary are errors here and not of the first load.
+        self._settings = settings
         self._is_closed = False
         self._forget()
         _blocking.add(self)
@@ -1158,47 +2268,101 @@ class BlockingImageWorker:
         if thread is not None and thread.is_alive():
             thread.join()
 
-    def load(self, url: str, *, on_event: Optional[EventHandler] = None, **params: Unpack[LoadParams]) -> Image:
-        """Loads one image. An exception such as KeyboardInterrupt while it waits cancels the load."""
-        return self._wait(self._begin(lambda worker: worker.load(url, on_event=on_event, **params)))
+    load = _waiting(ImageWorker.load)
+    prefetch = _waiting(ImageWorker.prefetch)
+    cancel = _waiting(ImageWorker.cancel)
+    prioritize = _waiting(ImageWorker.prioritize)
+    pause = _waiting(ImageWorker.pause)
+    resume = _waiting(ImageWorker.resume)
+    query = _waiting(ImageWorker.query)
+    store = _waiting(ImageWorker.store)
+    clear = _waiting(ImageWorker.clear)
+    release = _waiting(ImageWorker.release)
+    configure = _waiting(ImageWorker.configure)
+    initialize = _waiting(ImageWorker.initialize)
+    stats = _waiting(ImageWorker.stats)
+    call = _waiting(ImageWorker.call)
+
+    def shutdown(self, mode: Optional[Literal["drain", "cancel"]] = None, grace: float = 5.0) -> None:
+        """Ends the worker after it has finished all accepted requests, or with `cancel` has cancelled them."""
+        self._wait(self._begin(lambda worker: worker.shutdown(mode, grace)))
+        self.close(grace)
+
+    def notify(self, method: Method, params: Optional[Mapping[str, Any]] = None) -> None:
+        """As in ImageWorker."""
+
+        async def notify(worker: ImageWorker) -> None:
+            worker.notify(method, params)
+
+        self._wait(self._begin(notify))
+
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[str],
+        *,
+        deliver: Optional[Literal["path"]] = None,
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> Generator[Tuple[str, Union[FileImage, ImageWorkerError]], None, None]: ...
+
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
+        *,
+        deliver: Optional[Literal["path"]] = None,
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> Generator[Tuple[_Key, Union[FileImage, ImageWorkerError]], None, None]: ...
+
+    @overload
+    def load_all(
+        self, urls: Iterable[str], *, deliver: Optional[Deliver], at_once: int = 20_000, **params: Unpack[LoadParams]
+    ) -> Generator[Tuple[str, Union[Image, ImageWorkerError]], None, None]: ...
+
+    @overload
+    def load_all(
+        self,
+        urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
+        *,
+        deliver: Optional[Deliver],
+        at_once: int = 20_000,
+        **params: Unpack[LoadParams],
+    ) -> Generator[Tuple[_Key, Union[Image, ImageWorkerError]], None, None]: ...
 
     def load_all(
-        self, urls: Iterable[str], *, at_once: int = 20_000, **params: Unpack[LoadParams]
-    ) -> Iterator[tuple[str, Union[Image, ImageWorkerError]]]:
+        self, urls: Iterable[Any], *, deliver: Optional[Deliver] = None, at_once: int = 20_000, **params: Unpack[LoadParams]
+    ) -> Generator[Any, None, None]:
         """Loads many URLs and yields each with its image or error, in the order in which the loads end.
 
-        A thousand are under way, so that no more than that wait for a slow caller. Where hardly any ends, since their servers are
-        down, so are up to `at_once`: the others are not to wait for them. `urls` is read no faster than that.
+        An item is a URL, or a pair of a key and a URL, or a pair of a key and a LoadItem with parameters of its own. A URL is its own key.
+        A thousand loads are under way. If hardly any load ends, because servers do not answer, there may be up to `at_once`. `urls` is
+        read only as loads begin, on the caller's thread.
         """
-        if at_once < 1:
-            raise ValueError("at_once must be 1 or more")
-        ended: SimpleQueue[tuple[str, Union[Image, BaseException]]] = SimpleQueue()
+        window = _Window(at_once)
+        ended: SimpleQueue[tuple[Any, Union[Image, BaseException]]] = SimpleQueue()
 
-        async def load(worker: ImageWorker, url: str) -> None:
+        async def load(worker: ImageWorker, key: Any, url: str, own: Mapping[str, Any]) -> None:
+            merged: Any = {**params, **own} if own else params
             try:
-                ended.put((url, await worker.load(url, **params)))
+                ended.put((key, await worker.load(url, deliver=deliver, **merged)))
             except BaseException as error:
-                ended.put((url, error))
+                ended.put((key, error))
 
-        async def load_some(worker: ImageWorker, some: list[str]) -> None:
-            await asyncio.gather(*(load(worker, url) for url in some))
+        async def load_some(worker: ImageWorker, some: list[tuple[Any, str, Mapping[str, Any]]]) -> None:
+            await asyncio.gather(*(load(worker, *item) for item in some))
 
-        left = iter(urls)
-        pending = came = 0
-        limit, looked = min(at_once, _FIRST), time.monotonic()
+        left = _items(urls)
+        pending = 0
         begun: list[Future[None]] = []
         try:
             while True:
-                if time.monotonic() - looked > 0.5:
-                    if not ended.empty():
-                        limit = min(at_once, _FIRST)
-                    elif came < _FEW:
-                        limit = min(at_once, pending + _FIRST)
-                    came, looked = 0, time.monotonic()
-                # A piece has as many URLs as loads are under way: handing over a piece costs more than a load from the cache. If
-                # `urls` is slow to read, neither the first loads nor ended ones must wait for a large piece.
-                if ended.empty() or pending <= limit // 2:
-                    some = list(itertools.islice(left, max(min(max(pending, 1), limit - pending), 0)))
+                window.adapt(pending, not ended.empty())
+                # A piece has as many URLs as loads are under way: handing over a piece costs more than a load from the cache. If `urls`
+                # is slow to read, neither the first loads nor ended loads must wait for a large piece.
+                if ended.empty() or pending <= window.limit // 2:
+                    some = list(itertools.islice(left, max(min(max(pending, 1), window.limit - pending), 0)))
                     if some:
                         begun = [future for future in begun if not future.done()]
                         begun.append(self._begin(functools.partial(load_some, some=some)))
@@ -1208,40 +2372,17 @@ class BlockingImageWorker:
                 if pending == 0:
                     return
                 try:
-                    url, outcome = ended.get(timeout=0.5)
+                    key, outcome = ended.get(timeout=_TURN)
                 except Empty:
                     continue
                 pending -= 1
-                came += 1
+                window.note_end()
                 if not isinstance(outcome, (Image, ImageWorkerError)):
                     raise outcome
-                yield url, outcome
+                yield key, outcome
         finally:
             for future in begun:
                 future.cancel()
-
-    def prefetch(
-        self,
-        urls: Sequence[Union[str, PrefetchItem]],
-        *,
-        on_event: Optional[EventHandler] = None,
-        **params: Unpack[PrefetchParams],
-    ) -> PrefetchResult:
-        return self._wait(self._begin(lambda worker: worker.prefetch(urls, on_event=on_event, **params)))
-
-    def call(
-        self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
-    ) -> Any:
-        """Any method of the protocol, by its name; returns its result as it came."""
-        return self._wait(self._begin(lambda worker: worker.call(method, params, on_event=on_event)))
-
-    def notify(self, method: Method, params: Optional[Mapping[str, Any]] = None) -> None:
-        """Sends a request that is carried out but not answered. Lost when the worker is dead."""
-
-        async def notify(worker: ImageWorker) -> None:
-            worker.notify(method, params)
-
-        self._wait(self._begin(notify))
 
     def _begin(self, work: Callable[[ImageWorker], Coroutine[Any, Any, _Result]]) -> Future[_Result]:
         self._check_thread()
@@ -1259,8 +2400,7 @@ class BlockingImageWorker:
     def _running_thread(self) -> _WorkerThread:
         self._check_open()
         if self._thread is None or self._thread.has_ended:
-            options, settings = self._arguments
-            thread = _WorkerThread(ImageWorker(options, **settings), self)
+            thread = _WorkerThread(ImageWorker(**self._settings), self)
             try:
                 self._thread = thread
                 thread.start()

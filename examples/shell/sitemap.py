@@ -80,7 +80,7 @@ class Sitemaps:
 
     def read(self, url: str) -> list[tuple[str, str]]:
         try:
-            data = self.worker.load(url, validate="none", deliver="data", store="none").data or b""
+            data = self.worker.load(url, validate="none", deliver="data", store="none").data
         except WorkerExited:
             raise  # Not the sitemap's fault.
         except ImageWorkerError as error:
@@ -107,8 +107,7 @@ def main() -> int:
             sitemaps = Sitemaps(worker)
             images = dict.fromkeys(sitemaps.images(sys.argv[1]))
     except WorkerExited as error:  # The client's log has told why.
-        status = error.data["exitStatus"]
-        return status if isinstance(status, int) and status > 0 else 69
+        return error.exit_status if error.exit_status is not None and error.exit_status > 0 else 69
     except OSError as error:
         print(f"sitemap.py: the worker cannot be started: {error}", file=sys.stderr)
         return 69

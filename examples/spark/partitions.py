@@ -25,8 +25,8 @@ _worker: Optional[BlockingImageWorker] = None
 def worker(options: list[str], binary: Optional[str]) -> BlockingImageWorker:
     """The worker of this Python process. Spark uses the process for one task after the other, so connections and cache stay warm."""
     global _worker
-    if _worker is None:
-        _worker = BlockingImageWorker(options, binary=binary)
+    if _worker is None:  # They are strangers' servers: as many connections to each as a browser has.
+        _worker = BlockingImageWorker(max_connections_per_host=6, arguments=options, binary=binary)
     return _worker
 
 
@@ -128,7 +128,7 @@ def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tu
     with contextlib.ExitStack() as files:
         tar = files.enter_context(tarfile.open(attempt.folder / f"{attempt.name}.tar", "w"))
         failures = files.enter_context((attempt.folder / f"{attempt.name}.failures.jsonl").open("w"))
-        for url, result in worker(settings["options"], settings["binary"]).load_all(urls, **settings["load"]):
+        for url, result in worker(settings["options"], settings["binary"]).load_all(urls, deliver="data", **settings["load"]):
             outcome = outcome_of(result, settings["ignoreRobots"])
             if isinstance(outcome, Failure):
                 failures.write(json.dumps({"url": url, **outcome._asdict()}) + "\n")

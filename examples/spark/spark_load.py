@@ -57,13 +57,12 @@ def main() -> int:
 
 
 def load_list(given: argparse.Namespace, spark: Any) -> int:
-    load: dict[str, Any] = {"deliver": "data", "store": "none", "response": not given.ignore_robots}
+    load: dict[str, Any] = {"store": "none", "response": not given.ignore_robots}
     if given.size is not None:
         load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg", "quality": 90}
     settings = {
         "out": str(Path(given.out).resolve()),
-        # They are strangers' servers: as many connections to each as a browser has.
-        "options": ["--max-connections-per-host=6", *given.worker_option],
+        "options": given.worker_option,
         "binary": given.binary or find_worker(),
         "load": load,
         "ignoreRobots": given.ignore_robots,
