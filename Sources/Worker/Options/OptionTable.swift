@@ -86,7 +86,7 @@ struct OptionDefinition: Sendable {
     .init(
       "disk-limit", "SIZE", .size(\.diskLimit, anySize),
       "allocated bytes of image and temporary files in the disk tier; 0 turns it off [1G]"),
-    .init("max-age", "DURATION", .duration(\.maxAge), "age at which a cached image is revalidated in any case [7d]"),
+    .init("max-age", "DURATION", .duration(\.maxAge), "age at which a cached image is always revalidated [7d]"),
     .init(
       "max-concurrent", "N|auto", .limit(\.maxConcurrent, 1...10_000),
       "max. concurrent transfers, all origins; auto adapts the number to the throughput [auto]"),
@@ -120,7 +120,7 @@ struct OptionDefinition: Sendable {
     .init(
       "failed-ttl", "DURATION", .duration(\.failedTimeToLive),
       "time for which a permanent failure is answered from memory; 0 turns it off [60s]"),
-    .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "max. size of a body [100M]"),
+    .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "max. size of a body; 0 refuses every body that is not empty [100M]"),
     .init(
       "max-pixels", "N", .pixels(\.maxPixels),
       "max. width x height x frames, decoded or encoded; K, M, G are powers of 1000 here [100M]"),
