@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import tempfile
 import unittest
+import urllib.request
+from pathlib import Path
 from typing import Any, Iterator
+
+from origin_process import Origin
+from package import ROOT
 
 try:
     from wire import DRAFTS, Wire
@@ -167,6 +176,32 @@ class OpenRPCDocument(unittest.TestCase):
         for digest in ("0aF9" * 16, "sha256-" + "0aF9" * 15, "sha512-" + "0aF9" * 16):
             with self.assertRaises(AssertionError):
                 self.wire.check_params("load", {"url": "https://example.com/cat.jpg", "digest": digest})
+
+    def test_a_worker_answers_each_example(self) -> None:
+        """The results have the members of the examples. What depends on the moment, such as a total, may differ."""
+        worker = os.environ.get("IMAGEWORKER", str(ROOT / ".build" / "release" / "imageworker"))
+        with Origin() as origin, tempfile.TemporaryDirectory() as folder:
+            avatar = Path(folder, "avatar.png")
+            with urllib.request.urlopen(f"{origin.url}/image/9.png") as picture:
+                avatar.write_bytes(picture.read())
+
+            def local(value: Any) -> Any:
+                text = json.dumps(value).replace("https://example.com/", f"{origin.url}/image/")
+                return json.loads(text.replace("/home/ann/avatar.png", str(avatar)).replace("cat.jpg", "3.jpg?etag=v1"))
+
+            command = [worker, "--cache-dir", str(Path(folder, "cache"))]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdin and process.stdout
+                for name, method in self.wire.methods.items():
+                    for example in method["examples"]:
+                        params = local({param["name"]: param["value"] for param in example["params"]})
+                        process.stdin.write(json.dumps({"id": 1, "method": name, "params": params}) + "\n")
+                        process.stdin.flush()
+                        answer = json.loads(process.stdout.readline())
+                        with self.subTest(method=name, example=example["name"]):
+                            self.assertIn("result", answer)
+                            self.wire.check_result(name, answer["result"])
+                            self.assertEqual(set(answer["result"]), set(example["result"]["value"]))
 
     def resolved(self, schema: dict[str, Any]) -> dict[str, Any]:
         while "$ref" in schema:
