@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fontconfig/fontconfig.h>
 #include <librsvg/rsvg.h>
 
 /// The placement of a drawing: its size is the viewport for percentages and the view box.
@@ -9,6 +10,40 @@ typedef struct {
   double scale_x, scale_y;
   double offset_x, offset_y;
 } crsvg_place;
+
+/// Hides all fonts from fontconfig except the regular and bold ones of these families, so that every other font is replaced
+/// by one of them. Must run before a font is used. The font set of the configuration is changed in place, because
+/// fontconfig has no function that removes a font.
+static inline void crsvg_keep_families(const char *const *families, int count) {
+  FcConfig *config = FcConfigGetCurrent();
+  FcFontSet *fonts = FcConfigGetFonts(config, FcSetSystem);
+  if (!fonts) return;
+  int kept = 0;
+  int weights[] = {FC_WEIGHT_REGULAR, FC_WEIGHT_BOLD};
+  for (int index = 0; index < 2 * count; index++) {
+    FcPattern *wanted = FcPatternBuild(NULL, FC_FAMILY, FcTypeString, families[index / 2], FC_WEIGHT, FcTypeInteger,
+                                       weights[index % 2], (char *)NULL);
+    FcConfigSubstitute(config, wanted, FcMatchPattern);
+    FcDefaultSubstitute(wanted);
+    FcResult result;
+    FcPattern *match = FcFontMatch(config, wanted, &result);
+    FcPatternDestroy(wanted);
+    FcChar8 *file = NULL;
+    if (match && FcPatternGetString(match, FC_FILE, 0, &file) == FcResultMatch) {
+      for (int font = kept; font < fonts->nfont; font++) {
+        FcChar8 *other = NULL;
+        if (FcPatternGetString(fonts->fonts[font], FC_FILE, 0, &other) != FcResultMatch) continue;
+        if (strcmp((const char *)file, (const char *)other) != 0) continue;
+        FcPattern *found = fonts->fonts[font];
+        fonts->fonts[font] = fonts->fonts[kept];
+        fonts->fonts[kept++] = found;
+      }
+    }
+    if (match) FcPatternDestroy(match);
+  }
+  for (int font = kept; font < fonts->nfont; font++) FcPatternDestroy(fonts->fonts[font]);
+  fonts->nfont = kept;
+}
 
 /// Keeps the regular and bold font files of a family open for the life of the process. cairo shares an open file among
 /// all sizes, and keeps ten files open.

@@ -1,5 +1,3 @@
-internal import Text
-
 /// The content of one line, validated by JSON-RPC 2.0. Methods are not checked here.
 public enum Incoming: Sendable, Equatable {
   case call(Call)
@@ -21,20 +19,13 @@ public struct Request: Sendable, Equatable {
   public let id: RequestID?
   public let method: String
   public let params: JSONObject
-  /// The first member of the request that JSON-RPC does not define. It has no effect.
-  public var ignoredMember: String?
+  /// The members of the request that JSON-RPC does not define.
+  public var ignoredMembers: [String] = []
 
   public init(id: RequestID?, method: String, params: JSONObject) {
     self.id = id
     self.method = method
     self.params = params
-  }
-
-  /// The end of a message about invalid parameters, if they may be in the wrong place.
-  public var misplacementHint: String {
-    guard let name = ignoredMember?.quotable else { return "" }
-    let meant = Call.members.nearest(to: name).map { "did you mean \($0)?" } ?? "parameters must be within params"
-    return "; the member \(name) of the request was ignored (\(meant))"
   }
 }
 
@@ -75,22 +66,20 @@ extension Incoming {
 }
 
 extension Call {
-  fileprivate static let members = ["jsonrpc", "id", "method", "params"]
-
   init(_ value: JSON) {
     guard case .object(let object) = value else {
       self = .refused(.invalidRequest("a request must be an object"), id: nil)
       return
     }
     var (idValue, version, methodValue, paramsValue): (JSON?, JSON?, JSON?, JSON?)
-    var ignoredMember: String?
+    var ignoredMembers: [String] = []
     for member in object.members {
       switch member.name {
       case "id": idValue = member.value
       case "jsonrpc": version = member.value
       case "method": methodValue = member.value
       case "params": paramsValue = member.value
-      default: ignoredMember = ignoredMember ?? member.name
+      default: ignoredMembers.append(member.name)
       }
     }
     let id = idValue.flatMap(RequestID.init)
@@ -113,7 +102,7 @@ extension Call {
       return
     }
     var request = Request(id: id, method: method, params: params)
-    request.ignoredMember = ignoredMember
+    request.ignoredMembers = ignoredMembers
     self = .request(request)
   }
 }

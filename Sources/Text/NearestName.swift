@@ -43,5 +43,6 @@ private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
 
 /// The end of a message about an unknown name: the nearest of the known names, or else all of them.
 public func hint(for unknown: String, among known: [String]) -> String {
-  known.nearest(to: unknown).map { " (did you mean \($0)?)" } ?? " (known: \(known.joined(separator: ", ")))"
+  if let nearest = known.nearest(to: unknown) { return " (did you mean \(nearest)?)" }
+  return known.isEmpty ? " (there are none)" : " (known: \(known.joined(separator: ", ")))"
 }

@@ -21,7 +21,7 @@ public final class WakeupPipe: Sendable {
 
   /// For a thread that cannot work without one: if no descriptor is left, the process ends here.
   public static func required() -> WakeupPipe {
-    guard let wakeUp = WakeupPipe() else { preconditionFailure("the system has no descriptor left (error \(errno))") }
+    guard let wakeUp = WakeupPipe() else { exitWithoutResource("pipe") }
     return wakeUp
   }
 

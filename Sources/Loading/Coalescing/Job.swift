@@ -164,7 +164,7 @@ struct Job {
     case .failure(let error):
       actions.append(.discard(ending.body))
       switch ending.body {
-      case _ where ending.isNotAnImage: actions.append(.attemptFailed(.unknownFormat))
+      case _ where ending.contentError != nil: actions += ending.contentError.map { [.attemptFailed($0)] } ?? []
       case .failed(let storeError) where error.kind == .aborted: actions.append(.attemptFailed(LoadError(storeError)))
       default: actions.append(.attemptFailed(LoadError(error)))
       }
@@ -177,7 +177,7 @@ struct Job {
     switch summary.head.status {
     case 304 where revalidationTarget.map { $0.isAsked(about: summary) } ?? false: return [.confirm(summary)]
     case 200..<300:
-      if ending.isNotAnImage { return [.discard(ending.body), .attemptFailed(.unknownFormat)] }
+      if let error = ending.contentError { return [.discard(ending.body), .attemptFailed(error)] }
       if case .failed(let error) = ending.body { return [.attemptFailed(LoadError(error))] }
       state = .storing
       return [.store(summary, ending)]

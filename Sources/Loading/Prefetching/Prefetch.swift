@@ -29,7 +29,7 @@ public final class Prefetch: LoadObserver {
     /// The bytes of the downloaded images.
     public var bytes: Int64 = 0
     /// The first `maxErrors` errors.
-    public var errors: [(url: String, kind: LoadError.Kind)] = []
+    public var errors: [(url: String, error: LoadError)] = []
 
     var done: Int { downloaded + cached + failed + cancelled }
   }
@@ -141,7 +141,7 @@ public final class Prefetch: LoadObserver {
     case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
-      if summary.errors.count < Self.maxErrors { summary.errors.append((url, error.kind)) }
+      if summary.errors.count < Self.maxErrors { summary.errors.append((url, error)) }
     }
     observer.prefetch(id, item: url, ended: result)
     reportProgress()

@@ -160,6 +160,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
+  private var contentError: LoadError {
+    if received == 0 { return LoadError(.notAnImage, "the response has no content") }
+    let type = head?.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
+    return LoadError(.notAnImage, LoadError.unknownFormat.message + type)
+  }
+
   private func dropPartialBody() {
     if let partialBody { configuration.discard(partialBody.body) }
     partialBody = nil
@@ -197,7 +203,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     {
       isNotAnImage = true
     }
-    (ending.isNotAnImage, ending.isRangeMismatch) = (isNotAnImage, isRangeMismatch)
+    (ending.contentError, ending.isRangeMismatch) = (isNotAnImage ? contentError : nil, isRangeMismatch)
     (ending.format, ending.received, ending.scans) = (format, received, scans)
     ending.partialBody = partialBody.take()
     guard let sink else {

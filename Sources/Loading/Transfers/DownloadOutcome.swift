@@ -14,8 +14,8 @@ extension Download {
     var format: ImageFormat?
     /// The complete scans of an interrupted body.
     var scans: ScanCounter?
-    /// Whether the first bytes are not an image.
-    var isNotAnImage = false
+    /// The error if the first bytes are not an image.
+    var contentError: LoadError?
     /// The partial body that another attempt can continue; `body` is empty then.
     var partialBody: PartialBody?
     /// Whether the response was neither the requested range nor a whole body: the request must be sent again without a
@@ -28,7 +28,7 @@ extension Download.Outcome {
   /// Whether the transfer was interrupted in a way that leaves a usable partial body.
   var leavesPartialBody: Bool {
     guard case .failure(let error) = outcome else { return false }
-    return error.leavesPartialBody && !isNotAnImage
+    return error.leavesPartialBody && contentError == nil
   }
 
   /// Returns the outcome with its body as a partial body, if it can be one.

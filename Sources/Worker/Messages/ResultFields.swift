@@ -77,12 +77,13 @@ extension JSONWriter {
     member("bytes", summary.bytes)
     array("errors") { writer in
       var budget = ResponseFields.lineBudget
-      for error in summary.errors {
-        budget -= error.url.asciiJSONLength + 48
+      for (url, error) in summary.errors {
+        budget -= url.asciiJSONLength + error.message.asciiJSONLength + 64
         guard budget >= 0 else { break }
         writer.beginObject()
-        writer.member("url", error.url)
+        writer.member("url", url)
         writer.member("kind", error.kind.rawValue)
+        writer.member("message", error.message)
         writer.endObject()
       }
     }

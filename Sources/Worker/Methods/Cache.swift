@@ -8,7 +8,7 @@ extension Session {
   /// Removes entries from the cache or from the negative cache.
   func clear(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
-    let params = try Parameters(params, known: filters + ["tier"])
+    let params = try Parameters(params, known: Method.clear.parameters)
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
     let present = filters.filter(params.has)
     if present.count > 1 {
@@ -62,7 +62,7 @@ extension Session {
 
   /// Reports the state of the cache for a URL or key, without a transfer.
   func query(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["url", "key", "transform"])
+    let params = try Parameters(params, known: Method.query.parameters)
     var request =
       try params.one(of: ["url", "key"]) == "key"
       ? LoadParameters.request(forKey: params.label("key") ?? "", defaults)
@@ -75,7 +75,7 @@ extension Session {
 
   /// Releases pixel regions that the host no longer uses.
   func release(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["path", "all"])
+    let params = try Parameters(params, known: Method.release.parameters)
     var path: String?
     if try params.one(of: ["path", "all"]) == "path" {
       path = try params.string("path")
@@ -89,7 +89,7 @@ extension Session {
 
   /// Stores an image that the host supplies.
   func store(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["url", "key", "path", "data"])
+    let params = try Parameters(params, known: Method.store.parameters)
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "url or key must be given")
     }

@@ -4,7 +4,7 @@ internal import Loading
 extension Session {
   /// Cancels unanswered requests. They are answered before this request.
   func cancel(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["id", "url", "group", "slot", "all"])
+    let params = try Parameters(params, known: Method.cancel.parameters)
     let selection = try selection(params, ["id", "url", "group", "slot", "all"])
     let count = selection.map { loader.cancel($0) } ?? 0
     answer(token) { $0.member("cancelled", count) }
@@ -12,7 +12,7 @@ extension Session {
 
   /// Changes the priority of unanswered requests.
   func prioritize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["id", "url", "group", "slot", "priority"])
+    let params = try Parameters(params, known: Method.prioritize.parameters)
     let selection = try selection(params, ["id", "url", "group", "slot"])
     guard let priority = try LoadParameters.priority(params) else {
       throw .invalidParams(member: "priority", "priority must be given")
@@ -41,14 +41,14 @@ extension Session {
 
   /// Stops or resumes the start of transfers. Cached images are served in both states.
   func setPaused(_ isPaused: Bool, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    _ = try Parameters(params, known: [])
+    _ = try Parameters(params, known: Method.pause.parameters)
     loader.isPaused = isPaused
     answer(token) { $0.member("paused", isPaused) }
   }
 
   /// Shuts the worker down.
   func shutdown(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["mode"])
+    let params = try Parameters(params, known: Method.shutdown.parameters)
     shutDown(try params.choice("mode") ?? .drain, answering: token)
   }
 }

@@ -10,7 +10,7 @@ internal import Text
 extension Session {
   /// Describes the worker and its capabilities, and applies the given options.
   func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["protocolVersion", "client", "options"])
+    let params = try Parameters(params, known: Method.initialize.parameters)
     if let version = params.value("protocolVersion"), version != .integer(1) {
       var error = RPCError.invalidParams(member: "protocolVersion", "protocolVersion must be the integer 1")
       error.details.set("supported", .array([.integer(1)]))
@@ -74,7 +74,7 @@ extension Session {
 
   /// Reports counters and the current state.
   func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    _ = try Parameters(params, known: [])
+    _ = try Parameters(params, known: Method.stats.parameters)
     loader.statistics { [weak self, transport] statistics in
       transport.resolverStatistics { resolver in
         LoadingActor.run {
@@ -89,7 +89,7 @@ extension Session {
 }
 
 extension Options {
-  private static let runtimeMembers = OptionDefinition.all.filter(\.isRuntime).map(\.member)
+  static let runtimeMembers = OptionDefinition.all.filter(\.isRuntime).map(\.member)
 
   /// The options after the changes that `configure` or `initialize` requests.
   func changed(by object: JSONObject, tierIsOn: Bool) throws(RPCError) -> Options {

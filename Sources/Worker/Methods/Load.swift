@@ -22,13 +22,10 @@ extension Session {
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  private static let known = [
-    "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate", "events",
-    "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "transform", "placeholder",
-  ]
+  private static let knownParameters = Method.load.parameters
 
   static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    let params = try Parameters(object, known: known)
+    let params = try Parameters(object, known: knownParameters)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
     var request = try request(for: url, key: params.label("key"), defaults)
     try read(params, defaults, into: &request)

@@ -1,10 +1,47 @@
 internal import LineRPC
 internal import Loading
+internal import Text
 
 /// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
   case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
     configure, shutdown
+
+  /// The names of its parameters. No other place lists them.
+  var parameters: [String] {
+    switch self {
+    case .initialize: ["protocolVersion", "client", "options"]
+    case .load:
+      [
+        "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
+        "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "transform",
+        "placeholder",
+      ]
+    case .prefetch: ["urls", "priority", "group", "headers", "transform", "events"]
+    case .cancel: ["id", "url", "group", "slot", "all"]
+    case .prioritize: ["id", "url", "group", "slot", "priority"]
+    case .pause, .resume, .stats: []
+    case .query: ["url", "key", "transform"]
+    case .store: ["url", "key", "path", "data"]
+    case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
+    case .release: ["path", "all"]
+    case .configure: Options.runtimeMembers
+    case .shutdown: ["mode"]
+    }
+  }
+
+  /// Refuses a request that has a parameter, or a misspelled `params`, outside of `params`: without it, a `clear` of one
+  /// host would clear the whole cache.
+  func check(_ request: Request) throws(RPCError) {
+    for name in request.ignoredMembers {
+      if parameters.contains(name) {
+        throw .invalidParams(member: name, "\(name) must be within params")
+      }
+      if ["params"].nearest(to: name) != nil {
+        throw .invalidParams(member: name, "unknown member \(name.quotable) of the request (did you mean params?)")
+      }
+    }
+  }
 
   /// Performs the request and answers it, now or later.
   ///

@@ -5,7 +5,8 @@ internal import Loading
 extension Session {
   /// Loads many images into the cache, with one answer for all of them.
   func prefetch(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: ["urls", "priority", "group", "headers", "transform", "events"])
+    let params = try Parameters(params, known: Method.prefetch.parameters)
+    guard params.has("urls") else { throw .invalidParams(member: "urls", "urls must be given") }
     guard case .array(let elements)? = params.value("urls") else {
       throw .invalidParams(member: "urls", "urls must be an array")
     }

@@ -31,13 +31,11 @@ enum TransformParameters {
     return transform
   }
 
-  /// Refuses a fit that has no effect, since it needs a side or both.
+  /// Refuses a fit that has no effect, since it needs a box.
   private static func fit(_ params: Parameters, _ transform: Transform) throws(RPCError) -> Transform.Fit {
     guard let fit: Transform.Fit = try params.choice("fit") else { return transform.fit }
-    let sides = [transform.width, transform.height].compactMap(\.self).count
-    guard sides == 2 || sides == 1 && fit == .inside else {
-      let needed = fit == .inside ? "width or height" : "width and height"
-      throw .invalidParams(member: params.path("fit"), "\(params.path("fit")) \(fit.rawValue) needs \(needed)")
+    guard fit == .inside || (transform.width != nil && transform.height != nil) else {
+      throw .invalidParams(member: params.path("fit"), "\(params.path("fit")) \(fit.rawValue) needs width and height")
     }
     return fit
   }

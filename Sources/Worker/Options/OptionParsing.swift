@@ -33,23 +33,26 @@ extension Options {
       default: break
       }
       guard argument.hasPrefix("--") else {
-        throw OptionError(
-          option: argument, message: "is not an option; requests are read from standard input (see --help)")
+        let hint = nearestOption(to: argument) ?? "requests are read from standard input (see --help)"
+        throw OptionError(option: argument.quotable, message: "is not an option; \(hint)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard let definition = OptionDefinition.all.first(where: { $0.name == parts[0] }) else {
-        let nearest = allNames.nearest(to: String(parts[0])).map { "did you mean --\($0)?" }
-        throw OptionError(option: "--\(parts[0])", message: "is not an option; \(nearest ?? "see --help")")
+        if commands.contains(String(parts[0])) {
+          throw OptionError(option: "--\(parts[0])", message: "must not have a value")
+        }
+        let hint = nearestOption(to: argument) ?? "see --help"
+        throw OptionError(option: "--\(String(parts[0]).quotable)", message: "is not an option; \(hint)")
       }
       if case .flag(let path) = definition.kind {
         if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "must not have a value") }
         options[keyPath: path] = true
         continue
       }
-      // A value that begins with -- is more likely the next option; with = it is accepted.
+      // A value that begins with - is more likely the next option; with = it is accepted.
       let next = parts.count > 1 ? String(parts[1]) : rest.popFirst()
-      guard let value = next, parts.count > 1 || !value.hasPrefix("--") else {
-        let given = next.map { " (given: \"\($0)\")" } ?? ""
+      guard let value = next, parts.count > 1 || !value.hasPrefix("-") else {
+        let given = next.map { " (given: \"\($0.quotable)\")" } ?? ""
         throw OptionError(
           option: "--\(definition.name)", message: "must have a value: \(definition.placeholder)\(given)")
       }
@@ -62,7 +65,14 @@ extension Options {
     return isSelfTest ? .selfTest(options) : .run(options)
   }
 
-  private static let allNames = OptionDefinition.all.map(\.name) + ["help", "version", "describe", "self-test"]
+  private static let commands = ["help", "version", "describe", "self-test"]
+
+  /// The end of a message about an unknown argument.
+  private static func nearestOption(to argument: String) -> String? {
+    let name = argument.drop { $0 == "-" }.prefix { $0 != "=" }
+    guard argument.hasPrefix("-") else { return nil }
+    return (OptionDefinition.all.map(\.name) + commands).nearest(to: String(name)).map { "did you mean --\($0)?" }
+  }
 
   /// The text that `--help` prints.
   public static var help: String {
@@ -87,7 +97,7 @@ extension Options {
 
       SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
       Exit status: 0 done, 1 the self-test found a problem, 3 a request failed (with --exit-status), 64 invalid option,
-      66 cookie file unreadable, 73 cache directory unusable, 74 input unreadable or output closed.
+      71 too few files or threads permitted, 66 cookie file unreadable, 73 cache directory unusable, 74 input unreadable or output closed.
 
       """
   }

@@ -57,7 +57,7 @@ struct OptionDefinition: Sendable {
   }
 
   /// The refused value for the end of a message; empty for a secret option.
-  func quoted(_ value: String) -> String { isSecret ? "" : " (given: \"\(value)\")" }
+  func quoted(_ value: String) -> String { isSecret ? "" : " (given: \"\(value.quotable)\")" }
 
   private static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
     _ path: OptionPath<Choice>

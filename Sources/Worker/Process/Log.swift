@@ -45,8 +45,19 @@ public func printStartupError(_ message: String) {
   _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
 }
 
+/// Writes a text to standard output. Returns false if that fails.
+public func printOutput(_ text: String) -> Bool {
+  var rest = Array(text.utf8)[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { systemWrite(STDOUT_FILENO, $0.baseAddress!, $0.count) }
+    if count < 0 && errno != EINTR { return false }
+    rest = rest.dropFirst(max(0, count))
+  }
+  return true
+}
+
 /// The message as one line. Control characters in it, such as line breaks in names and values, become spaces.
-private func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
+func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
   text.utf8.prefix(count).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } + [0x0A]
 }
 

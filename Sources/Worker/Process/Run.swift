@@ -10,20 +10,27 @@ internal import Threads
 ///
 /// There is one thread each for reading and decoding lines, for the session with the queue and the memory tier, for the
 /// network, for the disk, for writing lines and for signals. The calling thread waits for the end.
-public func run(_ parsedOptions: Options) -> Int32 {
+///
+/// - Parameter onStartError: receives the reason if the worker cannot start.
+public func run(_ parsedOptions: Options, onStartError: (String) -> Void = printStartupError) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel)
   let (options, storage): (Options, DiskServices)
   do throws(StartError) {
+    if let limit = descriptorLimit(), limit < minDescriptors {
+      throw StartError(
+        message: "the process may open \(limit) files at once and needs \(minDescriptors); raise the limit (ulimit -n)",
+        status: EX_OSERR)
+    }
     if let problem = parsedOptions.transportConfiguration.problem() {
       throw StartError(message: problem, status: EX_USAGE)
     }
     options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
   } catch {
-    printStartupError(error.message)
+    onStartError(error.message)
     return error.status
   }
   log.info("imageworker \(Version.current), cache in \(storage.directory)")
@@ -109,6 +116,9 @@ private enum OutputMarks {
   static let requestsWait = 32 << 20
 }
 
+/// The descriptors that the threads, the cache and one transfer need.
+private let minDescriptors = 32
+
 private struct StartError: Error {
   let message: String
   var status = ExitStatus.noCacheDirectory
@@ -153,10 +163,11 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> D
   do throws(StoreError) {
     try storage.open()
   } catch {
-    if case .unusable(let path) = error.kind {
-      throw StartError(message: "the cache directory \(path) cannot be used: \(error.message)")
-    }
-    throw StartError(message: "the cache directory \(absolute) cannot be used: \(error.message)")
+    var path = absolute
+    if case .unusable(let unusable) = error.kind { path = unusable }
+    let isReadOnly = options.readOnlyCaches.contains { path.hasPrefix(CacheDirectory.absolute($0)) }
+    let name = isReadOnly ? "the read-only cache" : "the cache directory"
+    throw StartError(message: "\(name) \(path) cannot be used: \(error.message)")
   }
   return storage
 }

@@ -9,16 +9,16 @@ internal import Platform
 /// The session loads a small image as a thumbnail, so that cache, decoder and sandbox work as they do for a host.
 public func selfTest(_ options: Options) -> Int32 {
   var report = SelfTestReport()
-  defer { report.print() }
   report.add(.ok, "version", "imageworker \(Version.current), protocol 1")
-  guard let answers = SelfTestSession.run(options) else {
-    report.add(.failed, "worker", "cannot start; the reason is above")
-    return 1
+  switch SelfTestSession.run(options) {
+  case .failure(let error): report.add(.failed, "worker", error.message)
+  case .success(let answers):
+    report.add(initialize: answers["initialize"], options)
+    report.addThumbnail(answers["thumbnail"])
+    report.addSystemFiles()
+    report.addDescriptors()
   }
-  report.add(initialize: answers["initialize"], options)
-  report.addThumbnail(answers["thumbnail"])
-  report.addSystemFiles()
-  report.addDescriptors()
+  guard printOutput(report.text) else { return ExitStatus.inputOrOutput }
   return report.hasFailed ? 1 : 0
 }
 
@@ -30,28 +30,38 @@ private enum SelfTestSession {
 
   private static let requests = """
     {"id":"initialize","method":"initialize"}
-    {"id":"thumbnail","method":"load","params":{"url":"\(image)","store":"none","deliver":"data","transform":{"width":1,"format":"webp"}}}
+    {"id":"thumbnail","method":"load","params":{"url":"\(image)","key":"imageworker-self-test","cache":"reload","transform":{"width":1,"format":"webp"}}}
 
     """
 
-  /// Runs a worker on the requests. Returns the answers by id, or nil if the worker did not start.
+  struct Failure: Error {
+    let message: String
+  }
+
+  /// Runs a worker on the requests. Returns the answers by id, or the reason why the worker did not start.
   ///
   /// Requests and answers are shorter than the buffer of a pipe, so that nobody needs to read or write meanwhile.
-  static func run(_ options: Options) -> [String: JSON]? {
+  static func run(_ options: Options) -> Result<[String: JSON], Failure> {
     var options = options
-    // The report says what a warning would.
+    // The report says what a warning would. The options that end a session early do not apply to this one.
     options.logLevel = .error
+    let defaults = Options()
+    (options.maxLine, options.deadline) = (defaults.maxLine, defaults.deadline)
+    (options.endOfInput, options.exitStatus) = (defaults.endOfInput, defaults.exitStatus)
     var (input, output): ([Int32], [Int32]) = ([0, 0], [0, 0])
     let terminal = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-    guard terminal >= 0, pipe(&input) == 0, pipe(&output) == 0 else { return nil }
+    guard terminal >= 0, pipe(&input) == 0, pipe(&output) == 0 else {
+      return .failure(Failure(message: "a pipe cannot be made: \(String(cString: strerror(errno)))"))
+    }
     let bytes = Array(requests.utf8)
     _ = writeDescriptor(input[1], bytes, bytes.count)
     close(input[1])
     dup2(input[0], STDIN_FILENO)
     dup2(output[1], STDOUT_FILENO)
-    let status = Worker.run(options)
+    var problem = ""
+    let status = Worker.run(options) { problem = $0 }
     dup2(terminal, STDOUT_FILENO)
-    guard status == 0 else { return nil }
+    guard status == 0 else { return .failure(Failure(message: problem)) }
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     let count = max(0, read(output[0], &buffer, buffer.count))
     var answers: [String: JSON] = [:]
@@ -61,7 +71,7 @@ private enum SelfTestSession {
       else { continue }
       answers[id] = .object(answer)
     }
-    return answers
+    return .success(answers)
   }
 }
 
@@ -71,19 +81,16 @@ private struct SelfTestReport {
     case ok, warning, failed
   }
 
-  private var lines: [String] = []
+  private var lines: [[UInt8]] = []
   private(set) var hasFailed = false
 
   mutating func add(_ finding: Finding, _ subject: String, _ text: String) {
     let columns = [(finding.rawValue, 9), (subject, 14)].map { $0 + String(repeating: " ", count: $1 - $0.count) }
-    lines.append(columns.joined() + text)
+    lines.append(singleLine(columns.joined() + text, atMost: .max))
     if finding == .failed { hasFailed = true }
   }
 
-  func print() {
-    let text = Array(lines.map { "\($0)\n" }.joined().utf8)
-    _ = writeDescriptor(STDOUT_FILENO, text, text.count)
-  }
+  var text: String { String(decoding: lines.joined(), as: UTF8.self) }
 
   // MARK: Findings
 
@@ -126,8 +133,11 @@ private struct SelfTestReport {
   }
 
   mutating func addThumbnail(_ answer: JSON?) {
-    if let time = answer?["result"]?["timing"]?["totalMs"]?.integer {
+    if let result = answer?["result"], let time = result["timing"]?["totalMs"]?.integer {
       add(.ok, "thumbnail", "a PNG became a WebP in \(time) ms")
+      if result["kept"] == .bool(false) {
+        add(.failed, "cache", "an image cannot be kept on disk: no space is left, or the index cannot be used")
+      }
     } else {
       add(.failed, "thumbnail", answer?["error"]?["message"]?.text ?? "no answer")
     }
@@ -153,10 +163,8 @@ private struct SelfTestReport {
   /// The session has raised the limit as far as it may.
   mutating func addDescriptors() {
     let limit = descriptorLimit() ?? 0
-    add(.ok, "descriptors", "\(limit) files and connections at once")
-    if limit < 1024 {
-      add(.warning, "descriptors", "fewer than 1024 limit concurrent transfers; raise the hard limit (ulimit -Hn)")
-    }
+    if limit >= 1024 { return add(.ok, "descriptors", "\(limit) files and connections at once") }
+    add(.warning, "descriptors", "\(limit) at once limit the concurrent transfers; raise the hard limit (ulimit -Hn)")
   }
 }
 

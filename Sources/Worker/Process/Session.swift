@@ -96,20 +96,20 @@ final class Session {
       return answer(token, WireErrors.wire(error, url: url(in: request.params)))
     }
     do throws(RPCError) {
+      try method.check(request)
       try method.perform(in: self, request.params, token)
     } catch {
       var error = error
-      error.message += request.misplacementHint
       if let url = url(in: request.params) { error.details.set("url", .string(url)) }
       answer(token, error)
     }
   }
 
-  /// The URL in the parameters of a refused request, if an answer can repeat it.
+  /// The URL in the parameters of a refused request; cut if it is too long for an answer.
   private func url(in params: JSONObject) -> String? {
     guard case .string(let text)? = params["url"] else { return nil }
     if DataURL.isDataURL(text) { return DataURL.echo(text) }
-    return text.asciiJSONLength <= ResourceURL.maximumLength ? text : nil
+    return text.asciiJSONLength <= ResourceURL.maximumLength ? text : text.quotable
   }
 
   // MARK: - Out

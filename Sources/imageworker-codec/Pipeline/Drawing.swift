@@ -61,6 +61,9 @@ struct Drawing {
   static func warmUp() {
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
     let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\(texts.joined())</svg>".utf8)
+    let names = families.map { strdup($0) }
+    defer { for name in names { free(name) } }
+    names.map { UnsafePointer($0) }.withUnsafeBufferPointer { crsvg_keep_families($0.baseAddress, Int32($0.count)) }
     for family in families { crsvg_keep_font(family) }
     bytes.withUnsafeBytes { _ = try? Drawing(file: $0, width: 16, height: 16).raster() }
   }

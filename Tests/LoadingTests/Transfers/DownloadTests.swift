@@ -107,7 +107,7 @@ struct DownloadTests {
     guard case .bytes(let kept) = ending.body else { Issue.record("it went to disk"); return }
     #expect(kept == bytes)
     #expect(ending.format == .gif)
-    #expect(!ending.isNotAnImage)
+    #expect(ending.contentError == nil)
     #expect(bench.sinks.value == 0)
   }
 
@@ -191,7 +191,7 @@ struct DownloadTests {
     _ = bench.begin()
     #expect(bench.receive("<!doctype html><html><body>no".utf8) == .abort)
     bench.download.finished(.failure(TransferError(.aborted, "stopped")))
-    #expect(bench.ending.value.isNotAnImage)
+    #expect(bench.ending.value.contentError?.kind == .notAnImage)
     #expect(bench.progress.withLock { $0 }.isEmpty)
   }
 
@@ -214,7 +214,7 @@ struct DownloadTests {
     let bytes = text.unicodeScalars.map { UInt8($0.value) }
     if !bytes.isEmpty { #expect(bench.receive(bytes) == .proceed) }
     let ending = bench.succeed()
-    #expect(ending.isNotAnImage)
+    #expect(ending.contentError?.kind == .notAnImage)
     #expect(ending.format == nil)
   }
 
@@ -225,7 +225,7 @@ struct DownloadTests {
     let bytes = Array(repeating: Array("no image ".utf8), count: size / 9).flatMap(\.self)
     #expect(bench.receiveAll(bytes) == .proceed)
     let ending = bench.succeed()
-    #expect(!ending.isNotAnImage)
+    #expect(ending.contentError == nil)
     #expect(ending.format == nil)
     switch ending.body {
     case .bytes(let kept): #expect(kept == bytes)
@@ -245,7 +245,7 @@ struct DownloadTests {
     let bench = Bench(disk: try DiskFixture())
     #expect(bench.begin(status: status) == .discard)
     let ending = bench.succeed(status: status)
-    #expect(!ending.isNotAnImage)
+    #expect(ending.contentError == nil)
     guard case .bytes(let kept) = ending.body else { Issue.record("there is a body"); return }
     #expect(kept.isEmpty)
   }

@@ -131,7 +131,7 @@ struct ResumedDownloadTests {
     #expect(answerRest(bench, from: offset - 1) == .discard)
     let ending = bench.succeed(status: 206)
     #expect(ending.isRangeMismatch)
-    #expect(!ending.isNotAnImage)
+    #expect(ending.contentError == nil)
     #expect(ending.partialBody == nil)
     #expect(bench.discarded.value == 1)
     try disk.onDisk {}
@@ -184,7 +184,7 @@ struct ResumedDownloadTests {
     let page = Bench(after: try partialBody(3), disk: disk)
     _ = answerRest(page, from: 3)
     #expect(page.receive("<html>".utf8) == .abort)
-    #expect(page.fail(.aborted).isNotAnImage)
+    #expect(page.fail(.aborted).contentError?.kind == .notAnImage)
   }
 
   @Test func `a body moves to the scratch folder if the disk fills up during the rest`() throws {
