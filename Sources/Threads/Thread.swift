@@ -1,6 +1,6 @@
 internal import Platform
 
-/// Ends a process that cannot work without a thread or descriptor, with the status for an error of the system (sysexits.h).
+/// Ends a process that cannot work without a thread or descriptor, with the status EX_OSERR (sysexits.h).
 func exitWithoutResource(_ name: String) -> Never {
   let line = Array("imageworker: the system cannot create another \(name): \(String(cString: strerror(errno)))\n".utf8)
   _ = writeDescriptor(STDERR_FILENO, line, line.count)

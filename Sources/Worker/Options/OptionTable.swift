@@ -120,7 +120,9 @@ struct OptionDefinition: Sendable {
     .init(
       "failed-ttl", "DURATION", .duration(\.failedTimeToLive),
       "time for which a permanent failure is answered from memory; 0 turns it off [60s]"),
-    .init("max-bytes", "SIZE", .size(\.maxBytes, anySize), "max. size of a body; 0 refuses every body that is not empty [100M]"),
+    .init(
+      "max-bytes", "SIZE", .size(\.maxBytes, anySize),
+      "max. size of a body; 0 refuses every body that is not empty [100M]"),
     .init(
       "max-pixels", "N", .pixels(\.maxPixels),
       "max. width x height x frames, decoded or encoded; K, M, G are powers of 1000 here [100M]"),
