@@ -37,8 +37,10 @@ import Threads
     _ = await dying.look(up: "opens the index")
     let orphan = try await dying.store([1], as: fixture.draft("a"), delivered: true)
     await dying.die()
-    // Not earlier than the modification time of the file, however long the test took.
-    fixture.clock.withLock { $0 = Int(Date().timeIntervalSince1970) + 1 }
+    // Just after the modification time of the file, however long the test takes.
+    let path = dying.absolutePath(of: orphan)
+    let modified = try #require(try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date)
+    fixture.clock.withLock { $0 = Int(modified.timeIntervalSince1970) + 1 }
     let tier = try await fixture.openTier()
     await tier.sweepAll()
     #expect(fixture.imageFiles == [orphan.file])

@@ -14,7 +14,7 @@ import Testing
       #expect(result["failed"] == 1)
       #expect(result["cancelled"] == 0)
       #expect(result["bytes"] == 20_000)
-      #expect(result["errors"] == [["url": .string(missing), "kind": "http"]])
+      #expect(result["errors"] == [["url": .string(missing), "kind": "http", "message": "the server answered 404"]])
       #expect(try await worker.load(target(3))["cache"] == "memory")
     }
   }
@@ -30,7 +30,14 @@ import Testing
       #expect(result["total"] == 3 && result["downloaded"] == 1 && result["failed"] == 2)
       #expect(
         result["errors"] == [
-          ["url": "example.com/a.jpg", "kind": "invalidParams"], ["url": "data:x", "kind": "invalidParams"],
+          [
+            "url": "example.com/a.jpg", "kind": "invalidParams",
+            "message": "the URL must begin with http:// or https://",
+          ],
+          [
+            "url": "data:x", "kind": "invalidParams",
+            "message": "url must be a valid data: URL: it must have a comma before its content",
+          ],
         ])
       let failed = worker.events(for: id).filter { $0["method"] == "failed" }.map { $0["params"] }
       #expect(failed.map { $0["url"] } == ["example.com/a.jpg", "data:x"])

@@ -58,6 +58,7 @@ import Testing
     try await withWorker { worker in
       let cases: [(JSON, String)] = [
         (["width": 0], "transform.width"), (["height": 70000], "transform.height"), (["fit": "crop"], "transform.fit"),
+        (["fit": "cover", "width": 10], "transform.fit"),
         (["enlarge": 1], "transform.enlarge"), (["rotate": 90], "transform.rotate"),
         (["crop": ["x": 0, "y": 0, "width": 1]], "transform.crop.height"),
         (["crop": ["x": 0, "y": 0, "width": 1, "height": 0]], "transform.crop.height"),

@@ -50,7 +50,7 @@ import Testing
     let result = try await outcome(of: ["--self-test", "--cache-dir", "/dev/null/cache"])
     #expect(result.ending == .exit(1))
     #expect(result.output.contains("failed   worker"))
-    #expect(result.errors.contains("the cache directory /dev/null/cache/default cannot be used"))
+    #expect(result.output.contains("the cache directory /dev/null/cache/default cannot be used"))
   }
 
   @Test(arguments: [

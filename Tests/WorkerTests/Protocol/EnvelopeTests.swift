@@ -38,6 +38,26 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (#""host":"example.com""#, "host must be within params"),
+    (#""parms":{"host":"example.com"}"#, "unknown member parms of the request (did you mean params?)"),
+  ])
+  func `a parameter outside of params is refused, so that a clear does not clear everything`(
+    member: String, message: String
+  ) async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?cache-control=max-age%3D60")
+      _ = try await worker.load(url)
+      worker.send(#"{"id":1,"method":"clear",\#(member)}"#)
+      let error = try await worker.response(to: 1)["error"]
+      #expect(error["code"] == -32602)
+      #expect(error["message"].string == message)
+      #expect(try await worker.load(url)["cache"] == "memory")
+      worker.send(#"{"id":2,"method":"stats","trace":"x"}"#)
+      #expect(try await worker.response(to: 2)["result"] != .null)
+    }
+  }
+
   @Test func `the member jsonrpc is optional`() async throws {
     try await withWorker { worker in
       worker.send(#"{"id":1,"method":"stats"}"#)
