@@ -336,7 +336,7 @@ export interface PrefetchResult {
   cancelled: number;
   bytes: number;
   /** The first 100. */
-  errors: { url: string; kind: ErrorKind }[];
+  errors: { url: string; kind: ErrorKind; message: string }[];
 }
 
 export interface CancelResult {

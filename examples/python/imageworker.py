@@ -693,6 +693,7 @@ class Timing:
 class PrefetchFailure:
     url: str
     kind: ErrorKind
+    message: str
 
 
 @dataclass(frozen=True)
