@@ -105,12 +105,12 @@ struct Parameters {
   func choice<Choice: RawRepresentable & CaseIterable>(
     _ name: String, _: Choice.Type = Choice.self
   ) throws(RPCError) -> Choice? where Choice.RawValue == String {
-    try choice(name, named: \.rawValue)
+    try choice(name) { $0.rawValue }
   }
 
   /// The case that `naming` gives the name that the member has.
   func choice<Choice: CaseIterable>(
-    _ name: String, named naming: (Choice) -> String
+    _ name: String, naming: (Choice) -> String
   ) throws(RPCError) -> Choice? {
     guard let value = value(name) else { return nil }
     if case .string(let text) = value, let choice = Choice.allCases.first(where: { naming($0).hasSameBytes(as: text) })

@@ -92,7 +92,7 @@ enum LoadParameters {
   }
 
   static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
-    try params.choice("priority", named: \.name)
+    try params.choice("priority") { $0.name }
   }
 
   /// The fields of `headers`, which replace the options' fields of the same names.
