@@ -120,6 +120,7 @@ private struct SelfTestReport {
   }
 
   private mutating func addSpace(of directory: String, _ options: Options) {
+    guard options.diskLimit > 0 else { return add(.ok, "cache", "in memory only (--disk-limit 0)") }
     var space = statvfs()
     guard statvfs(directory, &space) == 0 else { return add(.failed, "cache", "\(directory) cannot be examined") }
     let free = Int64(space.f_bavail) * Int64(space.f_frsize)
