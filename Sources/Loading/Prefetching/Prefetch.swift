@@ -44,6 +44,8 @@ public final class Prefetch: LoadObserver {
   private let observer: any PrefetchObserver
   private var priority: Priority
   private var queue: PrefetchQueue
+  /// The items that could not become requests and are not counted yet, the first one last.
+  private var refused: [(url: String, error: LoadError)] = []
   private var summary = Summary()
   /// The items that are loads now.
   private var pending: [LoadID: Int32] = [:]
@@ -66,18 +68,22 @@ public final class Prefetch: LoadObserver {
   /// The number of items by origin that have a reserved place and are not loads yet.
   var heldBack: [(origin: Origin, count: Int)] { queue.heldBack }
 
-  /// Counts the items that could not become requests as failed, and submits the first of the others.
+  /// Counts the items that could not become requests as failed, and submits the others.
   func start(failing refused: [(url: String, error: LoadError)]) {
     summary.total += refused.count
-    for (url, error) in refused { count(.failure(error), of: url) }
+    self.refused = refused.reversed()
     submitNext()
   }
 
-  /// Submits the items that may be submitted now.
+  /// Fails or submits the items that may be submitted now.
   func submitNext() {
     guard !isSubmitting, !isContinuationScheduled else { return }
     isSubmitting = true
     var count = 0
+    while count < Self.maxBatch, let (url, error) = refused.popLast() {
+      count += 1
+      self.count(.failure(error), of: url)
+    }
     while count < Self.maxBatch, let (item, request, hasPlace) = queue.next() {
       count += 1
       let load = loader.makeID()
@@ -99,6 +105,7 @@ public final class Prefetch: LoadObserver {
 
   func cancel() {
     isCancelled = true
+    refused = []
     loader.jobs.release(places: queue.dropAll(), at: priority)
     for load in pending.keys.sorted() { loader.cancel(load) }
     endIfDone()
@@ -153,7 +160,7 @@ public final class Prefetch: LoadObserver {
   }
 
   private func endIfDone() {
-    guard !isSubmitting, pending.isEmpty, queue.isEmpty, loader.registry.remove(self) else { return }
+    guard !isSubmitting, refused.isEmpty, pending.isEmpty, queue.isEmpty, loader.registry.remove(self) else { return }
     if isCancelled {
       observer.prefetch(id, ended: .failure(LoadError(.cancelled, "cancelled")))
     } else {

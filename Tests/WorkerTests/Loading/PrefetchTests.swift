@@ -47,6 +47,16 @@ import Testing
     }
   }
 
+  @Test func `many invalid items do not hold up the next request`() async throws {
+    try await withWorker { worker in
+      let bad = JSON.array(Array(repeating: "x", count: 10_000))
+      worker.send([requestLine("prefetch", ["urls": bad], id: 1), requestLine("stats", id: 2)])
+      let first = try await worker.line("an answer") { $0["result"] != .null }
+      #expect(first["id"] == 2)
+      #expect(try await worker.response(to: 1)["result"]["failed"] == 10_000)
+    }
+  }
+
   @Test func `an empty list is finished at once`() async throws {
     try await withWorker { worker in
       let response = try await worker.call("prefetch", ["urls": []])
