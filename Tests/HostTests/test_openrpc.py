@@ -178,7 +178,7 @@ class OpenRPCDocument(unittest.TestCase):
                 self.wire.check_params("load", {"url": "https://example.com/cat.jpg", "digest": digest})
 
     def test_a_worker_answers_each_example(self) -> None:
-        """The results have the members of the examples. What depends on the moment, such as a total, may differ."""
+        """The results have the members of the examples. Values, such as totals, may differ."""
         worker = os.environ.get("IMAGEWORKER", str(ROOT / ".build" / "release" / "imageworker"))
         with Origin() as origin, tempfile.TemporaryDirectory() as folder:
             avatar = Path(folder, "avatar.png")

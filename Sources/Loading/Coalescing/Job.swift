@@ -163,10 +163,12 @@ struct Job {
     switch ending.outcome {
     case .failure(let error):
       actions.append(.discard(ending.body))
-      switch ending.body {
-      case _ where ending.contentError != nil: actions += ending.contentError.map { [.attemptFailed($0)] } ?? []
-      case .failed(let storeError) where error.kind == .aborted: actions.append(.attemptFailed(LoadError(storeError)))
-      default: actions.append(.attemptFailed(LoadError(error)))
+      if let contentError = ending.contentError {
+        actions.append(.attemptFailed(contentError))
+      } else if case .failed(let storeError) = ending.body, error.kind == .aborted {
+        actions.append(.attemptFailed(LoadError(storeError)))
+      } else {
+        actions.append(.attemptFailed(LoadError(error)))
       }
     case .success(let summary): actions += answered(summary, ending, now: now)
     }

@@ -7,7 +7,7 @@ internal import Text
 extension Session {
   /// Removes entries from the cache or from the negative cache.
   func clear(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let filters = ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures"]
+    let filters = Method.clear.parameters.filter { $0 != "tier" }
     let params = try Parameters(params, known: Method.clear.parameters)
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
     let present = filters.filter(params.has)

@@ -5,7 +5,7 @@ extension Session {
   /// Cancels unanswered requests. They are answered before this request.
   func cancel(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: Method.cancel.parameters)
-    let selection = try selection(params, ["id", "url", "group", "slot", "all"])
+    let selection = try selection(params, Method.cancel.parameters)
     let count = selection.map { loader.cancel($0) } ?? 0
     answer(token) { $0.member("cancelled", count) }
   }
@@ -13,7 +13,7 @@ extension Session {
   /// Changes the priority of unanswered requests.
   func prioritize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: Method.prioritize.parameters)
-    let selection = try selection(params, ["id", "url", "group", "slot"])
+    let selection = try selection(params, Method.prioritize.parameters.filter { $0 != "priority" })
     guard let priority = try LoadParameters.priority(params) else {
       throw .invalidParams(member: "priority", "priority must be given")
     }

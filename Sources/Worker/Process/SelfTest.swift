@@ -75,7 +75,7 @@ private enum SelfTestSession {
   }
 }
 
-/// The findings of a self-test.
+/// The results of the checks, one line each.
 private struct SelfTestReport {
   enum Finding: String {
     case ok, warning, failed
@@ -92,7 +92,7 @@ private struct SelfTestReport {
 
   var text: String { String(decoding: lines.joined(), as: UTF8.self) }
 
-  // MARK: Findings
+  // MARK: Checks
 
   mutating func add(initialize answer: JSON?, _ options: Options) {
     let directory = answer?["result"]?["cache"]?["directory"]?.text ?? ""
