@@ -37,7 +37,7 @@ extension LogEvent {
   enum Field: String, CaseIterable, Sendable {
     // The request and its load.
     case requestId, load, traceId, url
-    case priority, attempt, attempts, delayMs, cache, bytes, timing, kind, reason, status, phase, retryable
+    case priority, attempt, attempts, delayMs, cache, bytes, timing, kind, reason, status, phase, retryable, originDown
     case items, downloaded, cached, failed, cancelled
     case method, member, code, filter, filterValue, tier, removed, changed
     // The worker and its parts.
@@ -84,7 +84,7 @@ extension LogEvent.Name {
     case .loadStarted: Self.ofLoad + [.attempt]
     case .loadRetrying: Self.ofLoad + [.attempt, .delayMs, .kind]
     case .loadCompleted: Self.ofLoad + [.cache, .bytes, .attempts, .timing]
-    case .loadFailed: Self.ofLoad + [.kind, .reason, .status, .phase, .attempts, .retryable]
+    case .loadFailed: Self.ofLoad + [.kind, .reason, .status, .phase, .attempts, .retryable, .originDown, .timing]
     case .prefetchAccepted: Self.ofPrefetch + [.items, .priority]
     case .prefetchCompleted: Self.ofPrefetch + [.items, .downloaded, .cached, .failed, .cancelled, .bytes]
     case .prefetchFailed: Self.ofPrefetch + [.kind]

@@ -61,10 +61,10 @@ extension LogEvent {
   static func loadCompleted(_ subject: LoadSubject, _ id: RequestID?, _ image: LoadedImage) -> LogEvent {
     LogEvent(
       .loadCompleted, subject, id,
-      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms",
+      "\(image.cache.rawValue), \(image.byteCount) bytes, \((image.timeline?.total ?? 0) / 1000) ms",
       [
         (.cache, .string(image.cache.rawValue)), (.bytes, .integer(image.byteCount)),
-        (.attempts, .count(image.attempts)), (.timing, .object(image.timing.members)),
+        (.attempts, .count(image.attempts)), (.timing, image.timeline.map { .object($0.members) }),
       ])
   }
 
@@ -77,6 +77,8 @@ extension LogEvent {
         (.kind, .string(error.kind.rawValue)), (.reason, .string(error.message)),
         (.status, error.status.map(JSON.count)), (.phase, error.phase.map { .string($0.rawValue) }),
         (.attempts, .count(error.attempts)), (.retryable, .bool(error.isRetryable)),
+        (.originDown, error.isOriginDown ? .bool(true) : nil),
+        (.timing, error.timeline.map { .object($0.members) }),
       ])
   }
 
@@ -127,16 +129,4 @@ extension LogEvent {
 
 extension JSON {
   fileprivate init(_ load: LoadID) { self = .integer(Int64(bitPattern: load.serial)) }
-}
-
-extension LoadedImage.Timing {
-  fileprivate var members: JSONObject {
-    var members: JSONObject = ["queuedMs": .integer(queued.milliseconds)]
-    for (name, time) in [("dnsMs", name), ("connectMs", connect), ("tlsMs", tls)] {
-      if let time { members.set(name, .integer(time.milliseconds)) }
-    }
-    members.set("firstByteMs", .integer(firstByte.milliseconds))
-    members.set("totalMs", .integer(total.milliseconds))
-    return members
-  }
 }
