@@ -1,7 +1,10 @@
-import Foundation
+import LineRPC
 import Testing
 
 @testable import Worker
+
+/// The JSON values of the worker. The tests have a `JSON` of their own.
+private typealias WireJSON = LineRPC.JSON
 
 /// The two forms of a line.
 struct LogLineTests {
