@@ -92,6 +92,8 @@ public final class Prefetch: LoadObserver {
     var count = 0
     while count < Self.maxBatch, let (url, error) = refused.popLast() {
       count += 1
+      // The URL is invalid, so it has no origin.
+      loader.recordFailure(error, ofItem: url, at: Origin(scheme: "", host: "", port: 0))
       self.count(.failure(error), of: Item(url: url))
     }
     while count < Self.maxBatch, let (item, request, hasPlace) = queue.next() {
@@ -152,7 +154,10 @@ public final class Prefetch: LoadObserver {
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for number in items { count(.failure(error), of: item(number, nil)) }
+    for number in items {
+      loader.recordFailure(error, ofItem: queue.url(of: number), at: origin)
+      count(.failure(error), of: item(number, nil))
+    }
     endIfDone()
   }
 

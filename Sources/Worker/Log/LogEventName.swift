@@ -21,6 +21,8 @@ extension LogEvent {
     case originLimited = "origin.limited"
     case originSuspended = "origin.suspended"
     case originDown = "origin.down"
+    case loadsFailing = "loads.failing"
+    case loadsRecovered = "loads.recovered"
     case loadAccepted = "load.accepted"
     case loadStarted = "load.started"
     case loadRetrying = "load.retrying"
@@ -43,7 +45,7 @@ extension LogEvent {
     // The worker and its parts.
     case version, directory, exitStatus, mode, unanswered, received, succeeded, uptimeMs, client, clientVersion
     case decoder, format
-    case origin, heldMs, window, active, waiting
+    case origin, heldMs, window, active, waiting, ended, ofKind
   }
 }
 
@@ -52,7 +54,9 @@ extension LogEvent.Name {
   var level: LogLevel {
     switch self {
     case .workerFailed, .inputFailed: .error
-    case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .originDown: .warning
+    case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .originDown, .loadsFailing,
+      .loadsRecovered:
+      .warning
     case .workerStarted, .workerEnding, .workerEnded, .inputTerminal, .hostInitialized, .optionsChanged,
       .transfersPaused, .transfersResumed, .cacheCleared, .originHealthy, .originLimited, .originSuspended:
       .info
@@ -80,6 +84,8 @@ extension LogEvent.Name {
     case .decoderCrashed, .decoderTimedOut: [.decoder, .format, .reason]
     case .originHealthy, .originLimited, .originSuspended, .originDown:
       [.origin, .reason, .heldMs, .window, .active, .waiting]
+    case .loadsFailing: [.failed, .ended, .kind, .ofKind, .origin]
+    case .loadsRecovered: [.failed, .ended]
     case .loadAccepted: Self.ofLoad + [.priority]
     case .loadStarted: Self.ofLoad + [.attempt]
     case .loadRetrying: Self.ofLoad + [.attempt, .delayMs, .kind]

@@ -170,13 +170,16 @@ struct LogTests {
     #expect(try await outcome(of: ["--timeot", "--log-format", "json"]).errors.hasPrefix("imageworker: --timeot"))
   }
 
-  @Test func `an origin that is down is a warning`() async throws {
+  @Test func `an origin that is down is a warning, and so is that most loads fail`() async throws {
     try await withWorker("--log-format", "json", "--retries", "0") { worker in
       let urls = (0..<3000).map { JSON.string("http://127.0.0.1:1/\($0).png") }
       try await worker.call("prefetch", ["urls": .array(urls)])
       let told = try await lines(of: worker)
-      #expect(told.map { $0["event"] } == ["origin.down"])
-      #expect(told[0]["origin"] == "http://127.0.0.1:1" && told[0]["reason"] == "unreachable")
+      #expect(Set(told.map { $0["event"] }) == ["origin.down", "loads.failing"] && told.count == 2)
+      #expect(told.allSatisfy { $0["level"] == "warning" && $0["origin"] == "http://127.0.0.1:1" })
+      let failing = try #require(told.first { $0["event"] == "loads.failing" })
+      #expect(failing["kind"] == "connect" && failing["ofKind"] == failing["failed"])
+      #expect(failing["ended"].integer ?? 0 >= 20)
     }
   }
 }
