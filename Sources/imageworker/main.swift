@@ -11,6 +11,6 @@ do throws(OptionError) {
   case .run(let options): _exit(run(options))
   }
 } catch {
-  printStartupError("\(error.option) \(error.message)")
+  printStartError(error)
   exit(EX_USAGE)
 }

@@ -203,6 +203,7 @@ export interface Options {
   eof?: "drain" | "cancel";
   exitStatus?: boolean;
   logLevel?: "error" | "warning" | "info" | "debug";
+  logFormat?: "text" | "json";
 }
 
 export interface InitializeParams {

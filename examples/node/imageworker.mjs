@@ -119,7 +119,7 @@ export class LifecycleError extends ImageWorkerError {}
 export class WorkerExited extends LifecycleError {
   constructor({ exitStatus, log, retryable, url }, lost = []) {
     const what = exitStatus === null ? "the worker did not start" : `the worker ended (status ${exitStatus})`;
-    const message = log.length > 0 ? `${what}: ${log.at(-1)}` : what;
+    const message = log.length > 0 ? `${what}: ${messageOf(log.at(-1))}` : what;
     super(undefined, message, { kind: "workerExited", retryable, exitStatus, log: [...log], url });
     this.lost = lost;
   }
@@ -132,6 +132,15 @@ export class WorkerExited extends LifecycleError {
   /** The last lines of the worker's log. */
   get log() {
     return this.data.log;
+  }
+}
+
+/** The text of a line of the log, which is a JSON object with `logFormat: "json"`. */
+function messageOf(line) {
+  try {
+    return JSON.parse(line).message ?? line;
+  } catch {
+    return line;
   }
 }
 
@@ -229,6 +238,7 @@ const workerOptions = {
   eof: text,
   exitStatus: flag,
   logLevel: text,
+  logFormat: text,
 };
 
 const handler = option("a function", (value) => typeof value === "function");

@@ -335,6 +335,13 @@ class Overloaded(WorkerError):
     """More loads than `max_queued` wait, or unreleased pixels leave no room. See `retry_after`."""
 
 
+def _log_message(line: str) -> str:
+    """The text of a line of the log, which is a JSON object with `log_format="json"`."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(line)["message"])
+    return line
+
+
 class WorkerExited(WorkerError):
     """The worker ended before it answered, or could not be started again. `retryable` is False if no worker will be started any more."""
 
@@ -342,7 +349,7 @@ class WorkerExited(WorkerError):
         self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = (), retryable: bool = True
     ) -> None:
         message = f"the worker ended (status {status})" if status is not None else "the worker did not start"
-        super().__init__(f"{message}: {log[-1]}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
+        super().__init__(f"{message}: {_log_message(log[-1])}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
         self.exit_status = status
         """The exit status, negative for a signal. None if the worker did not start."""
         self.log = list(log)
@@ -622,6 +629,7 @@ class Options(TypedDict, total=False):
     eof: Optional[Literal["drain", "cancel"]]
     exit_status: Optional[bool]
     log_level: Optional[Literal["error", "warning", "info", "debug"]]
+    log_format: Optional[Literal["text", "json"]]
 
 
 class StartOptions(Options, total=False):

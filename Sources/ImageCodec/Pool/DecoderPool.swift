@@ -7,7 +7,11 @@
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
-  public init(_ settings: DecoderSettings) { mailbox = PoolMailbox(settings) }
+  /// - Parameter onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which
+  ///   must not be blocked.
+  public init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }) {
+    mailbox = PoolMailbox(settings, onFailure: onFailure)
+  }
 
   deinit { mailbox.post(.shutDown) }
 

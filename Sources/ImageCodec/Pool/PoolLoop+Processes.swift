@@ -68,7 +68,7 @@ extension PoolLoop {
         ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
       if !process.start(CodecRequest(task), assignment) {
         process.activity = .busy(assignment)
-        handleCrash(process)
+        handleCrash(process, .ended)
       }
     } catch {
       finish(ticket, .failure(error))
@@ -78,19 +78,20 @@ extension PoolLoop {
   func listen(to process: DecoderProcess) {
     switch process.receive() {
     case .nothing: break
-    case .lost: handleCrash(process)
+    case .lost: handleCrash(process, .ended)
+    case .invalid: handleCrash(process, .invalidReply)
     case .reply(let reply):
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
       // Earlier images may have left too little memory; a new process has all that is allowed.
       case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
-        handleCrash(process, for: .outOfMemory(text))
+        handleCrash(process, nil, for: .outOfMemory(text))
       case (.busy(let assignment), .failed(let error)):
         release(process, hasFailed: true)
         assignment.files.discardOutput()
         finish(assignment.ticket, .failure(error))
-      default: handleCrash(process)
+      default: handleCrash(process, .invalidReply)
       }
     }
   }
@@ -116,7 +117,7 @@ extension PoolLoop {
       return queue.finish(assignment.ticket)
     }
     // A decoder whose reply is not true is treated as crashed.
-    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process) }
+    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process, .invalidReply) }
     release(process)
     finish(assignment.ticket, .success(decoded))
   }
@@ -130,17 +131,25 @@ extension PoolLoop {
     if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
-  func terminate(_ process: DecoderProcess) {
+  /// - Parameter cause: the failure to report; nil if the process works as it should.
+  func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil) {
     process.kill()
-    unreaped.append(process.id)
+    unreaped.append((process.id, cause.map { DecoderFailure($0, of: process.id, decoding: format(in: process)) }))
     processes.removeAll { $0 === process }
+  }
+
+  /// The format of the image that the process decodes.
+  private func format(in process: DecoderProcess) -> ImageFormat? {
+    if case .busy(let assignment) = process.activity { pending[assignment.ticket]?.task.header.format } else { nil }
   }
 
   /// Handles the crash of a process, or a failure that is treated as one.
   ///
-  /// - Parameter error: the error of the task if it cannot be retried.
-  func handleCrash(_ process: DecoderProcess, for error: DecodeError = .crashed) {
-    terminate(process)
+  /// - Parameters:
+  ///   - cause: the failure to report; nil if a new process is all that is needed.
+  ///   - error: the error of the task if it cannot be retried.
+  func handleCrash(_ process: DecoderProcess, _ cause: DecoderFailure.Cause?, for error: DecodeError = .crashed) {
+    terminate(process, after: cause)
     switch process.activity {
     case .idle: break
     case .starting:

@@ -20,8 +20,8 @@ final class PoolLoop {
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
-  /// Processes that are killed but not yet reaped.
-  var unreaped: [pid_t] = []
+  /// Processes that are killed but not yet reaped, with the failure to report then.
+  var unreaped: [(process: pid_t, failure: DecoderFailure?)] = []
   /// The formats, as announced by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
@@ -59,7 +59,7 @@ final class PoolLoop {
     terminateOverdue()
     // Expired tasks may have freed capacity.
     dispatch()
-    unreaped.removeAll { DecoderProcess.isReaped($0) }
+    reap()
     publish()
     sleep()
     return true
@@ -138,9 +138,9 @@ final class PoolLoop {
       case .starting:
         // Another start would take as long.
         failedStarts[process.libraries] = Self.maxFailedStarts
-        handleCrash(process)
+        handleCrash(process, .timedOut)
       case .busy(let assignment):
-        terminate(process)
+        terminate(process, after: assignment.isCancelled ? nil : .timedOut)
         assignment.files.discardOutput()
         if !assignment.isCancelled { statistics.timedOut += 1 }
         finish(assignment.ticket, .failure(.timedOut))
@@ -163,6 +163,18 @@ final class PoolLoop {
     }
   }
 
+  /// Reaps the killed processes that have ended, and reports those that failed.
+  private func reap(waits: Bool = false) {
+    unreaped.removeAll { process, failure in
+      guard case .ended(let status) = DecoderProcess.reap(process, waits: waits) else { return false }
+      if var failure {
+        failure.status = status
+        mailbox.onFailure(failure)
+      }
+      return true
+    }
+  }
+
   func publish() {
     statistics.running = processes.count
     mailbox.publish(statistics)
@@ -172,7 +184,7 @@ final class PoolLoop {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
     failWaiting(.cancelled)
-    for id in unreaped { _ = DecoderProcess.isReaped(id, waits: true) }
+    reap(waits: true)
     publish()
   }
 }

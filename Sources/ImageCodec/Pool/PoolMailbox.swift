@@ -32,7 +32,12 @@ final class PoolMailbox: Sendable {
   /// Created at the start, because transfers may hold all available descriptors at the time of the first decode.
   private let wakeUp = WakeupPipe.required()
 
-  init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
+  let onFailure: @Sendable (DecoderFailure) -> Void
+
+  init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void) {
+    state = Locked(State(settings: settings))
+    self.onFailure = onFailure
+  }
 
   var statistics: DecoderStatistics { state.withLock { $0.statistics } }
 

@@ -62,11 +62,11 @@ public actor DiskTier {
   ///   - directory: the cache directory; the tier uses its folder `namespace`.
   ///   - limit: allocated bytes of image and temporary files; must be positive.
   ///   - minFreeFraction: the fraction of the file system that must stay free, 0 to 1.
-  ///   - onWarning: called on the executor's thread with one line.
+  ///   - onWarning: called on the executor's thread.
   public init(
     directory: String, namespace: String, limit: Int64, minFreeFraction: Double = 0.05,
     verify: Verification = .random, mode: Mode = .readWrite, executor: ThreadExecutor,
-    environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (String) -> Void
+    environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (StoreWarning) -> Void
   ) {
     cacheDirectory = directory
     self.directory = directory + "/" + namespace

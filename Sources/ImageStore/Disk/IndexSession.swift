@@ -32,7 +32,7 @@ final class IndexSession {
   private let path: String
   private let mode: DiskTier.Mode
   private let environment: StoreEnvironment
-  private let onWarning: @Sendable (String) -> Void
+  private let onWarning: @Sendable (StoreWarning) -> Void
   var onEvent: (Event) -> Void = { _ in }
 
   /// Whether calls fail because the tier is closed.
@@ -50,7 +50,8 @@ final class IndexSession {
 
   /// - Parameter path: the directory.
   init(
-    path: String, mode: DiskTier.Mode, environment: StoreEnvironment, onWarning: @escaping @Sendable (String) -> Void
+    path: String, mode: DiskTier.Mode, environment: StoreEnvironment,
+    onWarning: @escaping @Sendable (StoreWarning) -> Void
   ) {
     self.path = path
     self.mode = mode
@@ -279,7 +280,7 @@ final class IndexSession {
     } catch {
       throw suspend(StoreError(error))
     }
-    onWarning("the index of the cache \(path) was damaged; the cache starts empty")
+    onWarning(.damagedIndex(path: path))
   }
 
   /// Disables the tier for `retryInterval` and warns once.
@@ -303,6 +304,6 @@ final class IndexSession {
   private func warn(_ error: StoreError) {
     if hasWarned { return }
     hasWarned = true
-    onWarning("continuing without the cache \(path): \(error.message)")
+    onWarning(.unusable(path: path, reason: error.message))
   }
 }

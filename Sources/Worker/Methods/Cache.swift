@@ -19,11 +19,17 @@ extension Session {
         throw .invalidParams(member: "failures", "failures must be true")
       }
       let count = loader.clearFailures()
+      log.write(.cleared(token.id, ("failures", nil), nil, removed: count, bytes: 0))
       return answer(token) { $0.members(removed: count, bytes: 0) }
     }
-    loader.clear(try filter(params, present.first), in: tiers) { [weak self] result in
+    let filter = try filter(params, present.first)
+    loader.clear(filter, in: tiers) { [weak self] result in
       switch result {
-      case .success(let (removed, bytes)): self?.answer(token) { $0.members(removed: removed, bytes: bytes) }
+      case .success(let (removed, bytes)):
+        self?.log.write(
+          .cleared(
+            token.id, (present.first ?? "all", filter.loggedValue), tiers, removed: removed, bytes: bytes))
+        self?.answer(token) { $0.members(removed: removed, bytes: bytes) }
       case .failure(let error): self?.answer(token, WireErrors.wire(error, url: nil))
       }
     }
@@ -118,6 +124,18 @@ extension Session {
       case .success(let image): self?.answer(token) { $0.members(of: image, url: url) }
       case .failure(let error): self?.answer(token, WireErrors.wire(error, url: url))
       }
+    }
+  }
+}
+
+extension ClearFilter {
+  /// The value for the log; nil if there is none, or if it may contain a query.
+  fileprivate var loggedValue: JSON? {
+    switch self {
+    case .url(let url, _): (try? ResourceURL(url)).map { .string($0.redacted) }
+    case .host(let host, let port): .string(port.map { "\(host):\($0)" } ?? host)
+    case .olderThan(let seconds): .count(seconds)
+    case .key, .prefix, .expired, .all: nil
     }
   }
 }

@@ -16,19 +16,23 @@ extension Session {
       error.details.set("supported", .array([.integer(1)]))
       throw error
     }
+    var (name, version): (String?, String?)
     if let client = params.value("client") {
       guard case .object(let client) = client else {
         throw .invalidParams(member: "client", "client must be an object")
       }
       let names = try Parameters(client, known: ["name", "version"])
-      _ = try (names.string("name"), names.string("version"))
+      (name, version) = try (names.string("name"), names.string("version"))
     }
+    var changed: [String] = []
     if let value = params.value("options") {
       guard case .object(let object) = value else {
         throw .invalidParams(member: "options", "options must be an object")
       }
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
+      changed = object.members.map(\.name)
     }
+    log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
     loader.decoder.formats { formats in
       LoadingActor.run { [weak self] in self?.answerInitialize(token, formats) }
     }
@@ -66,6 +70,7 @@ extension Session {
   /// Changes options for everything that starts from now on.
   func configure(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
+    if !params.isEmpty { log.write(.optionsChanged(token.id, params.members.map(\.name))) }
     let options = options
     answer(token) { writer in
       for definition in OptionDefinition.all where definition.isRuntime { definition.write(options, to: &writer) }

@@ -10,13 +10,18 @@ internal import Text
 extension Session {
   /// Loads one image.
   func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let request = try LoadParameters.request(params, defaults)
+    var request = try LoadParameters.request(params, defaults)
     if let image = loader.serveFromMemory(request) {
       counts.received += 1
-      return answer(token, with: image, of: request.url)
+      return answer(token, with: image, of: LoadSubject(request))
     }
     let id = loader.makeID()
-    loader.submit(request, as: id, for: LoadAnswer(to: token, by: id, of: request.url, in: self))
+    let answer = LoadAnswer(to: token, by: id, of: request, in: self)
+    if logsLoads {
+      log.write(.loadAccepted(LoadSubject(request, as: id), token.id, request.priority))
+      request.events.formUnion(LogEvent.loggedEvents)
+    }
+    loader.submit(request, as: id, for: answer)
   }
 }
 

@@ -8,6 +8,8 @@ public struct OptionError: Error {
   public let option: String
   /// Continues a sentence that begins with the option.
   public let message: String
+  /// The value of `--log-format` before the refused option.
+  var logFormat = LogFormat.text
 }
 
 extension Options {
@@ -20,6 +22,16 @@ extension Options {
   /// Parses the arguments of a command line, without the program's name.
   public static func parse(_ arguments: [String]) throws(OptionError) -> Invocation {
     var options = Options()
+    do throws(OptionError) {
+      return try parse(arguments, into: &options)
+    } catch {
+      var error = error
+      error.logFormat = options.logFormat
+      throw error
+    }
+  }
+
+  private static func parse(_ arguments: [String], into options: inout Options) throws(OptionError) -> Invocation {
     var isSelfTest = false
     var rest = arguments[...]
     while let argument = rest.popFirst() {

@@ -166,6 +166,7 @@ struct OptionDefinition: Sendable {
     .init(
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
+    .init("log-format", "text|json", choice(\.logFormat), "json writes a JSON object per line [text]"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

@@ -55,6 +55,7 @@ public struct Options: Sendable {
   var endOfInput = EndMode.drain
   public var exitStatus = false
   var logLevel = LogLevel.warning
+  var logFormat = LogFormat.text
 
   public init() {}
 

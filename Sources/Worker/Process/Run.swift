@@ -11,12 +11,12 @@ internal import Threads
 /// There is one thread each for reading and decoding lines, for the session with the queue and the memory tier, for the
 /// network, for the disk, for writing lines and for signals. The calling thread waits for the end.
 ///
-/// - Parameter onStartError: receives the reason if the worker cannot start.
-public func run(_ parsedOptions: Options, onStartError: (String) -> Void = printStartupError) -> Int32 {
+/// - Parameter onStartError: receives the reason if the worker cannot start, instead of standard error.
+public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   raiseDescriptorLimit()
-  let log = Log(level: parsedOptions.logLevel)
+  let log = Log(level: parsedOptions.logLevel, format: parsedOptions.logFormat)
   let (options, storage): (Options, DiskServices)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
@@ -30,18 +30,18 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
   } catch {
-    onStartError(error.message)
+    if let onStartError {
+      onStartError(error.message)
+    } else {
+      printAlways(.workerFailed(error.message, exitStatus: error.status), as: parsedOptions.logFormat)
+    }
     return error.status
   }
-  log.info("imageworker \(Version.current), cache in \(storage.directory)")
-  if DecoderExecutable.find() == nil {
-    log.warning("\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")
-  }
-  if isatty(STDIN_FILENO) != 0 {
-    printStartupError("reading requests from the terminal, one JSON object per line; Ctrl-D ends; see --help")
-  }
+  log.write(.workerStarted(in: storage.directory))
+  if DecoderExecutable.find() == nil { log.write(.decoderMissing) }
+  if isatty(STDIN_FILENO) != 0 { printAlways(.inputTerminal, as: options.logFormat) }
   let transport = Transport(configuration: options.transportConfiguration)
-  let decoders = DecoderPool(options.decoderSettings)
+  let decoders = DecoderPool(options.decoderSettings) { log.write(.decoder($0)) }
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
     status.withLock { $0 = $0 ?? value }
@@ -59,7 +59,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     // second in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
-      withSession { $0.terminate() }
+      withSession { $0.terminate(for: .outputClosed) }
       usleep(500_000)
       _exit(ExitStatus.inputOrOutput)
     })
@@ -72,7 +72,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
-  Signals.onTermination { withSession { $0.terminate() } }
+  Signals.onTermination { withSession { $0.terminate(for: .signal) } }
   let pendingBatches = Locked(0)
   LineReader(
     descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
@@ -87,7 +87,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
       }
     },
     onEnd: { end in
-      if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
+      if case .failed(let code) = end { log.write(.inputFailed(code)) }
       withSession { $0.endOfInput(failed: end != .endOfInput) }
     })
   let result = status.wait { $0 }!
@@ -142,7 +142,7 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> D
   guard let directory = options.cacheDirectory ?? CacheDirectory.standard else {
     throw StartError(message: "HOME is not set; name a cache directory with --cache-dir")
   }
-  let warn: @Sendable (String) -> Void = { log.warning($0) }
+  let warn: @Sendable (StoreWarning) -> Void = { log.write(.cache($0)) }
   let absolute = CacheDirectory.absolute(directory)
   var tier: DiskTier?
   if options.diskLimit > 0 {

@@ -19,6 +19,8 @@ final class Session {
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
+  /// Whether the events of loads are logged.
+  var logsLoads: Bool { options.logLevel == .debug }
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
@@ -82,18 +84,20 @@ final class Session {
   private func handle(_ step: RequestTracker.Step) {
     switch step {
     case .perform(let request, let token): perform(request, token)
-    case .failedNotification(let error, _): sendFailure(error, of: nil)
+    case .failedNotification(let error, let method):
+      if logsLoads { log.write(.refused(nil, method, error)) }
+      sendFailure(error, of: nil)
     case .send(let line): writer.send(line, deferred: true)
     }
   }
 
   private func perform(_ request: Request, _ token: RequestToken) {
     guard let method = Method(rawValue: request.method) else {
-      return answer(token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
+      return refuse(request, token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
     }
     guard shutdownReason == nil else {
       let error = LoadError(.shuttingDown, "the worker is shutting down")
-      return answer(token, WireErrors.wire(error, url: url(in: request.params)))
+      return refuse(request, token, WireErrors.wire(error, url: url(in: request.params)))
     }
     do throws(RPCError) {
       try method.check(request)
@@ -101,8 +105,13 @@ final class Session {
     } catch {
       var error = error
       if let url = url(in: request.params) { error.details.set("url", .string(url)) }
-      answer(token, error)
+      refuse(request, token, error)
     }
+  }
+
+  private func refuse(_ request: Request, _ token: RequestToken, _ error: RPCError) {
+    if logsLoads { log.write(.refused(token.id, request.method, error)) }
+    answer(token, error)
   }
 
   /// The URL in the parameters of a refused request; cut if it is too long for an answer.
@@ -163,7 +172,7 @@ final class Session {
     decoders.configure(new.decoderSettings)
     // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
-    log.setLevel(new.logLevel)
+    log.configure(level: new.logLevel, format: new.logFormat)
     let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
     if let tier = storage.tier {
       storage.executor.run {
@@ -184,9 +193,9 @@ final class Session {
     loader.isOutputStuck = writer.isCongested
     var next = loader.advance()
     let failures = loader.checkFailures(at: .now)
-    if let event = failures.event { log.warning(event.logLine) }
+    if let event = failures.event { log.write(.failures(event)) }
     next = [next, failures.next].compactMap(\.self).min()
-    for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
+    for change in loader.takeHealthChanges() { log.write(.origin(change, at: .now)) }
     endIfDone()
     writer.flush()
     switch drainState {
@@ -199,6 +208,7 @@ final class Session {
   /// Ends the session after the input has ended or failed.
   func endOfInput(failed: Bool) {
     guard shutdownReason == nil else { return }
+    logEnding(failed ? .inputFailed(options.endOfInput) : .endOfInput(options.endOfInput))
     outcome.hasLostInput = failed
     shutdownReason = .endOfInput
     loader.isPaused = false
@@ -207,16 +217,22 @@ final class Session {
 
   /// Ends the session for the `shutdown` method.
   func shutDown(_ mode: Options.EndMode, answering token: RequestToken) {
+    logEnding(.shutdown(mode, token.id))
     shutdownReason = .shutdown(token)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }
   }
 
   /// Ends the session for a signal or closed output. All unanswered requests are answered with `cancelled`.
-  func terminate() {
+  func terminate(for reason: LogEvent.EndReason) {
+    logEnding(reason)
     // A `shutdown` request must still be answered.
     if case .shutdown = shutdownReason {} else { shutdownReason = .signal }
     outcome.wasCancelledBySignal = loader.cancel(.all) > 0
+  }
+
+  private func logEnding(_ reason: LogEvent.EndReason) {
+    log.write(.workerEnding(reason, unanswered: tracker.unanswered))
   }
 
   private func endIfDone() {
@@ -240,7 +256,8 @@ final class Session {
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
-    log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
-    onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
+    let status = outcome.exitStatus(reportingFailures: options.exitStatus)
+    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: .now).milliseconds))
+    onEnd(status)
   }
 }

@@ -1,6 +1,13 @@
 internal import Platform
 
 enum WallClock {
+  /// The Unix time in milliseconds.
+  static var milliseconds: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+  }
+
   /// The Unix time in seconds of an instant of the monotonic clock.
   static func seconds(at instant: ContinuousClock.Instant) -> Int {
     time(nil) + Int(ContinuousClock.now.duration(to: instant).components.seconds)

@@ -43,7 +43,7 @@ final class Fixture: Sendable {
     DiskTier(
       directory: directory, namespace: "test", limit: limit, minFreeFraction: minFree, verify: verify, mode: mode,
       executor: executor ?? self.executor, environment: environment(files),
-      onWarning: { [warnings] line in warnings.withLock { $0.append(line) } })
+      onWarning: { [warnings] warning in warnings.withLock { $0.append(warning.message) } })
   }
 
   func openTier(

@@ -42,7 +42,11 @@ struct PrefetchTests {
 
   func prefetch(_ id: LoadID, progressed progress: Prefetch.Progress) {}
 
-  func prefetch(_ id: LoadID, item url: String, ended result: Result<LoadedImage, LoadError>) { failed.append(url) }
+  func prefetch(_ id: LoadID, item: Prefetch.Item, did event: LoadEvent) {}
+
+  func prefetch(_ id: LoadID, item: Prefetch.Item, ended result: Result<LoadedImage, LoadError>) {
+    failed.append(item.url)
+  }
 
   func prefetch(_ id: LoadID, ended result: Result<Prefetch.Summary, LoadError>) { summary.fulfil(try? result.get()) }
 }
