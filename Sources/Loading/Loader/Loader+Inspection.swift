@@ -13,6 +13,7 @@ extension Loader {
     public var window: Int
     public var isPaused: Bool
     public var origins: [OriginState]
+    public var originCounts: [OriginState.Health: Int]
     public var counts: LoaderCounts
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
@@ -33,7 +34,8 @@ extension Loader {
           waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
-          origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
+          origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
+          originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
           memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }

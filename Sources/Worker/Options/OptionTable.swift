@@ -166,6 +166,9 @@ struct OptionDefinition: Sendable {
     .init(
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
+    .init(
+      "metrics-file", "FILE", .optionalText(\.metricsFile, check: checkPath), runtime: false,
+      "file for the metrics, written every 10 s and at the end, for node_exporter; one for each worker"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

@@ -55,6 +55,7 @@ public struct Options: Sendable {
   var endOfInput = EndMode.drain
   public var exitStatus = false
   var logLevel = LogLevel.warning
+  public var metricsFile: String?
 
   public init() {}
 
