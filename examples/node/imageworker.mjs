@@ -229,6 +229,7 @@ const workerOptions = {
   eof: text,
   exitStatus: flag,
   logLevel: text,
+  metricsFile: text,
 };
 
 const handler = option("a function", (value) => typeof value === "function");
@@ -911,6 +912,10 @@ export class ImageWorker {
 
   async stats() {
     return this.call("stats");
+  }
+
+  async metrics() {
+    return this.call("metrics");
   }
 
   async configure(options = {}) {
