@@ -15,6 +15,7 @@ extension Loader {
     public var origins: [OriginState]
     public var originCounts: [OriginState.Health: Int]
     public var counts: LoaderCounts
+    public var metrics: LoadMetrics
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
     public var disk: DiskTier.Counts
@@ -36,7 +37,7 @@ extension Loader {
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
           originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
-          memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          metrics: self.observation.metrics, memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -154,7 +155,8 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    let began = ContinuousClock.now
+    var timeline = LoadTimeline(acceptedAt: .now)
+    timeline.enter(.store, at: timeline.acceptedAt)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
@@ -186,8 +188,8 @@ extension Loader {
             var image = LoadedImage(
               stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
-            image.timing.total = began.duration(to: .now)
-            image.timing.firstByte = image.timing.total
+            image.timeline = timeline
+            image.timeline?.end(at: .now)
             return image
           })
       }

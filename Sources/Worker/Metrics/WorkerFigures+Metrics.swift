@@ -161,6 +161,20 @@ extension Loader.Statistics {
   /// The families of the loads that have ended.
   fileprivate var families: [MetricFamily] {
     [
+      MetricFamily(
+        "imageworker_load_duration_seconds", .histogram,
+        "Time from the acceptance of a load to its end, by result. Items of prefetches included.",
+        LoadMetrics.Ending.allCases.map {
+          MetricFamily.Sample(labels: [("result", "\($0)")], value: .histogram(metrics[$0]))
+        }),
+      MetricFamily(
+        "imageworker_load_phase_duration_seconds", .histogram, "Times of the phases of the loads, which add up to the whole.",
+        LoadTimeline.Phase.allCases.map {
+          MetricFamily.Sample(labels: [("phase", "\($0)")], value: .histogram(metrics[$0]))
+        }),
+      MetricFamily(
+        "imageworker_load_failures", .counter, "Loads that ended with an error, by its kind.", by: "kind",
+        LoadError.Kind.allCases.map { ($0.rawValue, metrics[$0]) }),
     ]
   }
 }
