@@ -37,7 +37,8 @@ extension Loader {
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
           originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
-          metrics: self.observation.metrics, memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          metrics: self.observation.metrics, memory: self.cache.memory.counts, disk: disk,
+          decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 

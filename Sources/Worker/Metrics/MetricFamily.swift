@@ -42,7 +42,8 @@ struct MetricFamily: Sendable {
 
   /// A family with one label, and a sample for each of its values.
   init(
-    _ name: String, _ kind: Kind, _ help: String, by label: String, _ values: [(value: String, count: some BinaryInteger)]
+    _ name: String, _ kind: Kind, _ help: String, by label: String,
+    _ values: [(value: String, count: some BinaryInteger)]
   ) {
     self.init(
       name, kind, help,

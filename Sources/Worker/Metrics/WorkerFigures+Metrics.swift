@@ -168,9 +168,10 @@ extension Loader.Statistics {
           MetricFamily.Sample(labels: [("result", "\($0)")], value: .histogram(metrics[$0]))
         }),
       MetricFamily(
-        "imageworker_load_phase_duration_seconds", .histogram, "Times of the phases of the loads, which add up to the whole.",
+        "imageworker_load_phase_duration_seconds", .histogram,
+        "Times of the phases of loads, which add up to the duration of the load.",
         LoadTimeline.Phase.allCases.map {
-          MetricFamily.Sample(labels: [("phase", "\($0)")], value: .histogram(metrics[$0]))
+          MetricFamily.Sample(labels: [("phase", String("\($0.wireName)".dropLast(2)))], value: .histogram(metrics[$0]))
         }),
       MetricFamily(
         "imageworker_load_failures", .counter, "Loads that ended with an error, by its kind.", by: "kind",
