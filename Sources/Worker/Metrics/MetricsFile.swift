@@ -16,7 +16,7 @@ final class MetricsFile: Sendable {
     var nextTime = ContinuousClock.now
     /// Whether figures are being collected or written.
     var isBusy = false
-    var isFailing = false
+    var failures = RepeatedFailure()
     var isFinishing = false
     var hasEnded = false
   }
@@ -84,14 +84,11 @@ final class MetricsFile: Sendable {
     } catch {
       failure = error
     }
-    let wasFailing = state.withLock { state in
-      defer { state.isFailing = failure != nil }
-      return state.isFailing
+    switch state.withLock({ $0.failures.note(failure: failure != nil) }) {
+    case .began: log.warning("the metrics file cannot be written, and is tried again every 10 s: \(failure!.message)")
+    case .ended: log.info("the metrics file is written again: \(path)")
+    case nil: break
     }
-    if let failure, !wasFailing {
-      log.warning("the metrics file cannot be written, and is tried again every 10 s: \(failure.message)")
-    }
-    if failure == nil, wasFailing { log.info("the metrics file is written again: \(path)") }
   }
 
   /// The label `worker` is the name of the file without its extension: it tells the workers of a machine apart.
@@ -100,5 +97,21 @@ final class MetricsFile: Sendable {
     let worker = name.lastIndex(of: ".").map { name[..<$0] } ?? name
     let text = MetricsText.prometheus.text(of: families, label: ("worker", String(worker)))
     try save(copyOf: .bytes(Array(text.utf8)), to: path, mode: 0o644)
+  }
+}
+
+/// Something that is tried again and again, and whose failure is reported once. A pure value.
+struct RepeatedFailure {
+  enum Change {
+    case began, ended
+  }
+
+  private var isFailing = false
+
+  /// Records an attempt. Returns the change that must be reported, if any.
+  mutating func note(failure: Bool) -> Change? {
+    guard failure != isFailing else { return nil }
+    isFailing = failure
+    return failure ? .began : .ended
   }
 }
