@@ -16,6 +16,8 @@ extension Loader {
     public var originCounts: [OriginState.Health: Int]
     public var counts: LoaderCounts
     public var metrics: LoadMetrics
+    /// The failures of loads, of prefetch items and of background revalidations, the most frequent kind first.
+    public var failures: [FailureTable.Entry]
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
     public var disk: DiskTier.Counts
@@ -37,7 +39,8 @@ extension Loader {
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
           originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
-          metrics: self.observation.metrics, memory: self.cache.memory.counts, disk: disk,
+          metrics: self.observation.metrics, failures: self.observation.failures.all,
+          memory: self.cache.memory.counts, disk: disk,
           decoders: self.decoder.statistics, pixels: pixels))
     }
   }
@@ -156,8 +159,7 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    var timeline = LoadTimeline(acceptedAt: .now)
-    timeline.enter(.store, at: timeline.acceptedAt)
+    let timeline = LoadTimeline(acceptedAt: .now, in: .store)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in

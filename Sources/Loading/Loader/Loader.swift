@@ -145,7 +145,7 @@ public final class Loader {
     if load.request.processing != nil { decodes.unsubscribe(id) }
     jobs.unsubscribe(load)
     load.timeline.end(at: .now)
-    observation.record(LoadReport(of: load, result))
+    record(LoadReport(of: load, result))
     switch result {
     case .success(var image):
       image.timeline = load.timeline
@@ -156,6 +156,26 @@ public final class Loader {
     }
     registry.releaseID(id)
     return true
+  }
+
+  private func record(_ report: LoadReport) { observation.record(report, at: storage.now()) }
+
+  /// Records the failure of a prefetch item that did not become a load.
+  func recordFailure(_ error: LoadError, ofItem url: String, at origin: Origin) {
+    record(
+      LoadReport(
+        requester: .prefetch, url: url, origin: origin, outcome: .failure(error), attempts: error.attempts,
+        timeline: LoadTimeline(acceptedAt: .now)))
+  }
+
+  /// Must be called after loads have ended.
+  ///
+  /// - Returns: whether most loads fail, if that has changed or is to be repeated; and the time at which to call again
+  ///   if nothing happens before.
+  public func checkFailures(at now: ContinuousClock.Instant) -> (
+    event: FailureAlarm.Event?, next: ContinuousClock.Instant?
+  ) {
+    (observation.alarm.check(at: now), observation.alarm.nextCheck)
   }
 }
 

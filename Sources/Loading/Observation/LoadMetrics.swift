@@ -1,4 +1,4 @@
-/// The durations and the failures of the loads that have ended, for metrics. Without background revalidations.
+/// The durations of the loads that have ended, for metrics. Without background revalidations.
 public struct LoadMetrics: Sendable {
   /// The way in which a load ended.
   public enum Ending: Int, Sendable, CaseIterable {
@@ -18,7 +18,6 @@ public struct LoadMetrics: Sendable {
 
   private var totals = [DurationHistogram](repeating: DurationHistogram(), count: Ending.allCases.count)
   private var phases = [DurationHistogram](repeating: DurationHistogram(), count: LoadTimeline.Phase.allCases.count)
-  private var failures: [LoadError.Kind: Int] = [:]
 
   init() {}
 
@@ -28,16 +27,14 @@ public struct LoadMetrics: Sendable {
   /// The durations of a phase, of the loads in which it happened.
   public subscript(phase: LoadTimeline.Phase) -> DurationHistogram { phases[phase.rawValue] }
 
-  /// The number of loads that failed with an error of this kind.
-  public subscript(kind: LoadError.Kind) -> Int { failures[kind, default: 0] }
-
   mutating func record(_ report: LoadReport) {
     guard report.requester != .revalidation else { return }
     totals[Ending(report.outcome).rawValue].add(microseconds: report.timeline.total)
+    // A prefetch item that never became a load has no phases.
+    guard report.load != nil else { return }
     report.timeline.forEachInterval { phase, start, end in
       phases[phase.rawValue].add(microseconds: end - start)
     }
-    if case .failure(let error) = report.outcome { failures[error.kind, default: 0] += 1 }
   }
 
   /// Adds hits of the memory fast path, which measures no time.

@@ -160,7 +160,8 @@ extension ResolverStatistics {
 extension Loader.Statistics {
   /// The families of the loads that have ended.
   fileprivate var families: [MetricFamily] {
-    [
+    let failed = Dictionary(uniqueKeysWithValues: failures.map { ($0.kind, $0.count) })
+    return [
       MetricFamily(
         "imageworker_load_duration_seconds", .histogram,
         "Time from the acceptance of a load to its end, by result. Items of prefetches included.",
@@ -174,8 +175,9 @@ extension Loader.Statistics {
           MetricFamily.Sample(labels: [("phase", String("\($0.wireName)".dropLast(2)))], value: .histogram(metrics[$0]))
         }),
       MetricFamily(
-        "imageworker_load_failures", .counter, "Loads that ended with an error, by its kind.", by: "kind",
-        LoadError.Kind.allCases.map { ($0.rawValue, metrics[$0]) }),
+        "imageworker_load_failures", .counter,
+        "Loads that failed, by the kind of the error. Revalidations in the background included.", by: "kind",
+        LoadError.Kind.allCases.filter { $0 != .cancelled }.map { ($0.rawValue, failed[$0, default: 0]) }),
     ]
   }
 }
