@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import re
@@ -183,6 +184,23 @@ class Figures(unittest.TestCase):
         self.assertEqual(metrics["imageworker_build_info"], 1)
 
 
+class Origins(unittest.TestCase):
+    def test_twenty_servers_have_figures_of_their_own_and_the_answer_fits_into_a_line(self) -> None:
+        short = [f"http://{number:02}.{'a' * 63}.{'b' * 30}.test" for number in range(25)]
+        long = f"http://{'c' * 50}.{'d' * 50}.test"
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Origin() as proxy:
+            # Each is a server to the worker, which asks the proxy for all of them.
+            with BlockingImageWorker(binary=default_worker(), cache_dir=folder, proxy=proxy.url) as worker:
+                for url in (long, *short, *short[:3]):
+                    worker.load(f"{url}/image/1.png?bytes=1000", cache="reload")
+                answer = worker.call("metrics")
+        metrics = Metrics(answer["text"])
+        counts = {origin: 2.0 if origin in short[:3] else 1.0 for origin in short[:20]}
+        self.assertEqual(metrics.by("origin", "imageworker_origin_transfers_ended_total"), {**counts, "other": 6.0})
+        # Each of the figures may grow by twelve digits.
+        self.assertLess(len(json.dumps(answer)) + 12 * len(metrics.samples), 60 * 1024)
+
+
 class Forms(unittest.TestCase):
     """The two forms are valid, and the file is one."""
 
@@ -214,11 +232,11 @@ class Forms(unittest.TestCase):
 
     def test_the_answer_is_open_metrics(self) -> None:
         try:
-            from prometheus_client.openmetrics.parser import text_string_to_metric_families
+            parser = importlib.import_module("prometheus_client.openmetrics.parser")
         except ModuleNotFoundError:
             self.skipTest("there is no prometheus_client here")
         self.assertEqual(self.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8")
-        families = {family.name: family for family in text_string_to_metric_families(self.text)}
+        families = {family.name: family for family in parser.text_string_to_metric_families(self.text)}
         self.assertEqual({name: family.type for name, family in families.items()}, Metrics(self.text).types)
         samples = {(sample.name, frozenset(sample.labels.items())): sample.value
                    for family in families.values() for sample in family.samples}  # fmt: skip
@@ -336,6 +354,39 @@ class Documents(unittest.TestCase):
             for file in (OPERATING / "alerts.yml", panels):
                 checked = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, text=True)
                 self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    @unittest.skipIf(shutil.which("promtool") is None, "there is no promtool here")
+    def test_the_alerts_of_a_worker_that_fails_and_of_one_that_is_gone_fire_for_no_other(self) -> None:
+        series = {
+            'imageworker_load_duration_seconds_count{worker="bad",result="failed"}': "0+60x20",
+            'imageworker_load_duration_seconds_count{worker="bad",result="miss"}': "0+30x20",
+            'imageworker_load_duration_seconds_count{worker="good",result="failed"}': "0+30x20",
+            'imageworker_load_duration_seconds_count{worker="good",result="miss"}': "0+60x20",
+            # A program may cancel more than it waits for.
+            'imageworker_load_duration_seconds_count{worker="bad",result="cancelled"}': "0+900x20",
+            'imageworker_snapshot_time_seconds{worker="bad"}': "0+60x20",
+            'imageworker_snapshot_time_seconds{worker="killed"}': "0x20",
+            'imageworker_snapshot_time_seconds{worker="ended"}': "0x20",
+            'imageworker_running{worker="bad"}': "1x20",
+            'imageworker_running{worker="killed"}': "1x20",
+            'imageworker_running{worker="ended"}': "0x20",
+        }
+        summaries = dict(re.findall(r"alert: (\w+)\n(?:.*\n)*?\s+summary: (.+)", (OPERATING / "alerts.yml").read_text()))
+        expected = [
+            {"eval_time": "15m", "alertname": name, "exp_alerts": [
+                {"exp_labels": {"worker": worker, "severity": "critical"}, "exp_annotations": {"summary": summaries[name]}}
+            ]}
+            for name, worker in (("ImageWorkerLoadsFail", "bad"), ("ImageWorkerGone", "killed"))
+        ]  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            test = Path(folder) / "test.yml"
+            inputs = [{"series": name, "values": values} for name, values in series.items()]
+            test.write_text(json.dumps({
+                "rule_files": [str(OPERATING / "alerts.yml")], "evaluation_interval": "1m",
+                "tests": [{"interval": "1m", "input_series": inputs, "alert_rule_test": expected}],
+            }))  # fmt: skip
+            tested = subprocess.run(["promtool", "test", "rules", str(test)], capture_output=True, text=True)
+        self.assertEqual(tested.returncode, 0, tested.stdout + tested.stderr)
 
 
 if __name__ == "__main__":
