@@ -22,7 +22,7 @@ export type PrefetchEventName = "progress" | "completed" | "failed";
 export type EventName = "started" | "progress" | "retrying" | "cached" | "preview" | "completed" | "failed";
 export type Method =
   | "initialize" | "load" | "prefetch" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store" | "clear"
-  | "release" | "stats" | "configure" | "shutdown";
+  | "release" | "stats" | "metrics" | "configure" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 export type ErrorKind =
   | "parseError" | "invalidRequest" | "methodNotFound" | "invalidParams" | "internal"
@@ -220,6 +220,7 @@ export interface StartOptions {
   maxLine?: number;
   decoders?: number;
   cookies?: string;
+  metricsFile?: string;
 }
 
 /** All options of the worker (`imageworker --help`), and the settings of this client. */
@@ -441,6 +442,12 @@ export interface StatsResult {
   rssBytes: number;
 }
 
+/** The metrics of a worker, as OpenMetrics. */
+export interface MetricsResult {
+  contentType: string;
+  text: string;
+}
+
 /** The failed loads of a kind; `url` has no query. `hint` says what to do if many loads fail with it. */
 export interface FailureStats {
   kind: ErrorKind;
@@ -471,6 +478,7 @@ export interface Methods {
   clear: { params: ClearParams; result: ClearResult };
   release: { params: { path: string } | { all: true }; result: ReleaseResult };
   stats: { params: {}; result: StatsResult };
+  metrics: { params: {}; result: MetricsResult };
   configure: { params: Options; result: Required<Options> };
   shutdown: { params: { mode?: "drain" | "cancel" }; result: {} };
 }
@@ -749,6 +757,9 @@ export class ImageWorker {
 
   /** Counters since the start of the worker. */
   stats(): Promise<StatsResult>;
+
+  /** The metrics of the worker, to answer a scraper with. */
+  metrics(): Promise<MetricsResult>;
 
   /** Changes options, also for the workers that are started later, and returns all values. */
   configure(options?: Options): Promise<Required<Options>>;

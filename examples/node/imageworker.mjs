@@ -239,6 +239,7 @@ const workerOptions = {
   exitStatus: flag,
   logLevel: text,
   logFormat: text,
+  metricsFile: text,
 };
 
 const handler = option("a function", (value) => typeof value === "function");
@@ -921,6 +922,10 @@ export class ImageWorker {
 
   async stats() {
     return this.call("stats");
+  }
+
+  async metrics() {
+    return this.call("metrics");
   }
 
   async configure(options = {}) {

@@ -105,7 +105,7 @@ EventName = Literal["started", "progress", "retrying", "cached", "preview", "com
 Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
     "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
-    "stats", "configure", "shutdown",
+    "stats", "metrics", "configure", "shutdown",
 ]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
@@ -641,6 +641,7 @@ class StartOptions(Options, total=False):
     max_line: Optional[int]
     decoders: Optional[int]
     cookies: Optional[StrPath]
+    metrics_file: Optional[StrPath]
 
 
 class Settings(StartOptions, total=False):
@@ -965,6 +966,14 @@ class Stats:
     decoders: DecoderState
     pixels: PixelsState
     rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """See "metrics" in protocol/reference.md."""
+
+    content_type: str
+    text: str
 
 
 class Pixels:
@@ -2148,6 +2157,10 @@ class ImageWorker:
     async def stats(self) -> Stats:
         return _parsed(Stats, await self._call("stats", {}))
 
+    async def metrics(self) -> Metrics:
+        """The metrics of the worker, to answer a scraper with."""
+        return _parsed(Metrics, await self._call("metrics", {}))
+
     async def call(
         self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
     ) -> Any:
@@ -2326,6 +2339,7 @@ class BlockingImageWorker:
     configure = _waiting(ImageWorker.configure)
     initialize = _waiting(ImageWorker.initialize)
     stats = _waiting(ImageWorker.stats)
+    metrics = _waiting(ImageWorker.metrics)
     call = _waiting(ImageWorker.call)
 
     def shutdown(self, mode: Optional[Literal["drain", "cancel"]] = None, grace: float = 5.0) -> None:

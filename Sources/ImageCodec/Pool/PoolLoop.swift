@@ -177,6 +177,8 @@ final class PoolLoop {
 
   func publish() {
     statistics.running = processes.count
+    statistics.busy = processes.count { if case .busy = $0.activity { true } else { false } }
+    statistics.waiting = queue.waitingCount
     mailbox.publish(statistics)
   }
 

@@ -18,8 +18,10 @@ public enum CopySource: Sendable {
 /// replaced.
 ///
 /// Blocks; must be called on a thread that may block. Throws `diskFull` or `io`; the message names the cause.
+///
+/// - Parameter mode: the permissions of the file, whatever the umask is; nil for 0666 without those of the umask.
 public func save(
-  copyOf source: CopySource, to target: String, environment: StoreEnvironment = .system
+  copyOf source: CopySource, to target: String, mode: UInt16? = nil, environment: StoreEnvironment = .system
 ) throws(StoreError) {
   guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0) else {
     throw StoreError(.io, "cannot write \(target): it must be the absolute path of a file")
@@ -35,6 +37,7 @@ public func save(
     defer { close(file) }
     do throws(FileError) {
       try fill(file, target, from: source, files)
+      if let mode { fchmod(file, mode_t(mode)) }
       if unnamed != nil { try files.name(file, temporary, in: destination.folder) }
       try files.rename(temporary, to: destination.name, in: destination.folder)
     } catch {

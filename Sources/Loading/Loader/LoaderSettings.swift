@@ -20,8 +20,11 @@ public struct TransferCounts: Sendable {
   public var started = 0
   public var succeeded = 0
   public var failed = 0
+  /// Further attempts that were scheduled after a failed one.
+  public var retries = 0
   /// The bytes of bodies received.
   public var bytes: Int64 = 0
+  public var busiestOrigins = BusiestOrigins()
 }
 
 /// Counters since the start, for `stats`.

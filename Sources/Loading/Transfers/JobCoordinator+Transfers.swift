@@ -144,10 +144,12 @@ extension JobCoordinator {
 
   /// Handles the end of a transfer.
   private func ended(_ id: JobID, _ ending: Download.Outcome) {
-    switch ending.outcome {
-    case .success(let summary): counts.bytes += summary.bytesReceived
-    case .failure(let error): counts.bytes += error.bytesReceived
-    }
+    let bytes =
+      switch ending.outcome {
+      case .success(let summary): summary.bytesReceived
+      case .failure(let error): error.bytesReceived
+      }
+    counts.bytes += bytes
     reportSignal(of: ending.outcome, by: id)
     guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
     if isSuperseded(id) { jobs[id.slot].superseded() }
@@ -155,7 +157,11 @@ extension JobCoordinator {
     recordTransfer(of: id, ending.outcome)
     let isWanted = scheduler.job(id)?.hasSubscribers == true
     let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
-    if actions.contains(where: \.isSuccess) { counts.succeeded += 1 } else { counts.failed += 1 }
+    let hasSucceeded = actions.contains(where: \.isSuccess)
+    if hasSucceeded { counts.succeeded += 1 } else { counts.failed += 1 }
+    if let job = jobs[id] {
+      counts.busiestOrigins.count(job.request.origin, hasSucceeded: hasSucceeded, bytes: bytes)
+    }
     perform(actions, for: id)
   }
 
@@ -247,6 +253,7 @@ extension JobCoordinator {
       var random = SystemRandomNumberGenerator()
       switch scheduler.retry(id, retryAfter: error.retryAfter, now: .now, random: &random) {
       case .retry(let attempt, let delay):
+        counts.retries += 1
         record(for: id) { $0.restart(at: .now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
       case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil

@@ -17,6 +17,8 @@ extension LogEvent {
     case decoderMissing = "decoder.missing"
     case decoderCrashed = "decoder.crashed"
     case decoderTimedOut = "decoder.timedOut"
+    case metricsUnwritable = "metrics.unwritable"
+    case metricsWritten = "metrics.written"
     case originHealthy = "origin.healthy"
     case originLimited = "origin.limited"
     case originSuspended = "origin.suspended"
@@ -43,7 +45,7 @@ extension LogEvent {
     case items, downloaded, cached, failed, cancelled
     case method, member, code, filter, filterValue, tier, removed, changed
     // The worker and its parts.
-    case version, directory, exitStatus, mode, unanswered, received, succeeded, uptimeMs, client, clientVersion
+    case version, directory, path, exitStatus, mode, unanswered, received, succeeded, uptimeMs, client, clientVersion
     case decoder, format
     case origin, heldMs, window, active, waiting, ended, ofKind
   }
@@ -54,11 +56,12 @@ extension LogEvent.Name {
   var level: LogLevel {
     switch self {
     case .workerFailed, .inputFailed: .error
-    case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .originDown, .loadsFailing,
-      .loadsRecovered:
+    case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .metricsUnwritable,
+      .originDown, .loadsFailing, .loadsRecovered:
       .warning
     case .workerStarted, .workerEnding, .workerEnded, .inputTerminal, .hostInitialized, .optionsChanged,
-      .transfersPaused, .transfersResumed, .cacheCleared, .originHealthy, .originLimited, .originSuspended:
+      .transfersPaused, .transfersResumed, .cacheCleared, .metricsWritten, .originHealthy, .originLimited,
+      .originSuspended:
       .info
     case .loadAccepted, .loadStarted, .loadRetrying, .loadCompleted, .loadFailed, .prefetchAccepted,
       .prefetchCompleted, .prefetchFailed, .requestsCancelled, .requestRefused:
@@ -82,6 +85,8 @@ extension LogEvent.Name {
     case .cacheDamaged: [.directory]
     case .cacheUnusable: [.directory, .reason]
     case .decoderCrashed, .decoderTimedOut: [.decoder, .format, .reason]
+    case .metricsUnwritable: [.path, .reason]
+    case .metricsWritten: [.path]
     case .originHealthy, .originLimited, .originSuspended, .originDown:
       [.origin, .reason, .heldMs, .window, .active, .waiting]
     case .loadsFailing: [.failed, .ended, .kind, .ofKind, .origin]

@@ -71,6 +71,16 @@ extension LogEvent {
     return LogEvent(.inputFailed, "cannot read standard input: \(reason)", [(.reason, .string(reason))])
   }
 
+  static func metricsUnwritable(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .metricsUnwritable, "the metrics file cannot be written, and is tried again every 10 s: \(reason)",
+      [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
+  static func metricsWritten(_ path: String) -> LogEvent {
+    LogEvent(.metricsWritten, "the metrics file is written again: \(path)", [(.path, .string(path))])
+  }
+
   static var decoderMissing: LogEvent {
     LogEvent(
       .decoderMissing, "\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")

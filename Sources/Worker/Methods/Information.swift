@@ -80,15 +80,8 @@ extension Session {
   /// Reports counters and the current state.
   func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: Method.stats.parameters)
-    loader.statistics { [weak self, transport] statistics in
-      transport.resolverStatistics { resolver in
-        LoadingActor.run {
-          guard let self else { return }
-          let resolver = resolver ?? ResolverStatistics(kind: self.options.resolver)
-          let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
-          self.answer(token) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
-        }
-      }
+    collectFigures { [weak self] figures in
+      self?.answer(token) { $0.members(of: figures.loader, figures.resolver, figures.requests, uptime: figures.uptime) }
     }
   }
 }

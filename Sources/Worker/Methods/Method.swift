@@ -5,7 +5,7 @@ internal import Text
 /// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
   case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
-    configure, shutdown
+    metrics, configure, shutdown
 
   /// The names of its parameters. No other place lists them.
   var parameters: [String] {
@@ -20,7 +20,7 @@ enum Method: String, CaseIterable {
     case .prefetch: ["urls", "priority", "group", "headers", "transform", "events"]
     case .cancel: ["id", "url", "group", "slot", "all"]
     case .prioritize: ["id", "url", "group", "slot", "priority"]
-    case .pause, .resume, .stats: []
+    case .pause, .resume, .stats, .metrics: []
     case .query: ["url", "key", "transform"]
     case .store: ["url", "key", "path", "data"]
     case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
@@ -61,6 +61,7 @@ enum Method: String, CaseIterable {
     case .clear: try session.clear(params, token)
     case .release: try session.release(params, token)
     case .stats: try session.stats(params, token)
+    case .metrics: try session.metrics(params, token)
     case .configure: try session.configure(params, token)
     case .shutdown: try session.shutdown(params, token)
     }

@@ -167,6 +167,9 @@ struct OptionDefinition: Sendable {
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
     .init("log-format", "text|json", choice(\.logFormat), "json writes a JSON object per line [text]"),
+    .init(
+      "metrics-file", "FILE", .optionalText(\.metricsFile, check: checkPath), runtime: false,
+      "file for the metrics, written every 10 s and at the end, for node_exporter; one for each worker"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

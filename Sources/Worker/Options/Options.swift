@@ -56,6 +56,7 @@ public struct Options: Sendable {
   public var exitStatus = false
   var logLevel = LogLevel.warning
   var logFormat = LogFormat.text
+  public var metricsFile: String?
 
   public init() {}
 

@@ -17,7 +17,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel, format: parsedOptions.logFormat)
-  let (options, storage): (Options, DiskServices)
+  let (options, storage, metricsFile): (Options, DiskServices, MetricsFile?)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw StartError(
@@ -29,6 +29,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
     }
     options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
+    metricsFile = try openMetricsFile(options, log)
   } catch {
     if let onStartError {
       onStartError(error.message)
@@ -72,6 +73,8 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
+  let collect: MetricsFile.Collect = { completion in withSession { $0.collectFigures { completion($0) } } }
+  metricsFile?.start(collect: collect)
   Signals.onTermination { withSession { $0.terminate(for: .signal) } }
   let pendingBatches = Locked(0)
   LineReader(
@@ -91,6 +94,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
       withSession { $0.endOfInput(failed: end != .endOfInput) }
     })
   let result = status.wait { $0 }!
+  metricsFile?.finish(collect: collect)
   decoders.shutDown()
   storage.close()
   return writer.finish() ? result : ExitStatus.inputOrOutput
@@ -134,6 +138,15 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
     return options
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
+  }
+}
+
+private func openMetricsFile(_ options: Options, _ log: Log) throws(StartError) -> MetricsFile? {
+  guard let path = options.metricsFile else { return nil }
+  do throws(StoreError) {
+    return try MetricsFile(path: CacheDirectory.absolute(path), log: log)
+  } catch {
+    throw StartError(message: "the metrics file cannot be written: \(error.message)")
   }
 }
 

@@ -25,6 +25,8 @@ final class Session {
   var tracker = RequestTracker()
   var counts = RequestCounts()
   let startedAt = ContinuousClock.now
+  /// Unix seconds.
+  let startTime = WallClock.now
   private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
   private var drainState = DrainState.notYet

@@ -168,6 +168,16 @@ import Threads
       try FileManager.default.contentsOfDirectory(atPath: fixture.directory).contains { $0.hasSuffix(".tmp") } == false)
   }
 
+  @Test func `a copy has the demanded mode, whatever the umask is`() throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+    let target = fixture.directory + "/out.txt"
+    for mode: UInt16 in [0o604, 0o666] {
+      try save(copyOf: .bytes([1]), to: target, mode: mode)
+      #expect(try FileManager.default.attributesOfItem(atPath: target)[.posixPermissions] as? UInt16 == mode)
+    }
+  }
+
   @Test func `a copy of bytes or of a file replaces the target completely`() throws {
     let fixture = Fixture()
     let target = fixture.directory + "/out.jpg"
