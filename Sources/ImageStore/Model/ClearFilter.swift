@@ -40,29 +40,29 @@ public enum ClearFilter: Sendable, Equatable {
   }
 
   /// The filter as an SQL condition that uses an index, with the values of its parameters.
-  func condition(now: Int) -> (sql: String, values: [any SQLiteValue]) {
-    switch self {
+  ///
+  /// - Parameter first: the number of its first parameter.
+  func condition(now: Int, firstParameter first: Int = 1) -> (sql: String, values: [any SQLiteValue]) {
+    let (one, two, three) = ("?\(first)", "?\(first + 1)", "?\(first + 2)")
+    return switch self {
     case .all: ("1", [])
     case .url(let url, let key):
-      (
-        "(url_hash = ?1 AND coalesce(url, key) = ?2) OR key = ?3",
-        [fnv1a(url), url, key]
-      )
-    case .key(let key): ("key = ?1", [key])
+      ("(url_hash = \(one) AND coalesce(url, key) = \(two)) OR key = \(three)", [fnv1a(url), url, key])
+    case .key(let key): ("key = \(one)", [key])
     case .prefix(let prefix):
       if let end = Self.successor(of: prefix) {
-        ("key >= ?1 AND key < ?2", [prefix, end])
+        ("key >= \(one) AND key < \(two)", [prefix, end])
       } else {
-        ("key >= ?1", [prefix])
+        ("key >= \(one)", [prefix])
       }
     case .host(let name, let port):
       if let port {
-        ("host = ?1 AND port = ?2", [Authority.canonical(name), Int64(port)])
+        ("host = \(one) AND port = \(two)", [Authority.canonical(name), Int64(port)])
       } else {
-        ("host = ?1", [Authority.canonical(name)])
+        ("host = \(one)", [Authority.canonical(name)])
       }
-    case .olderThan(let seconds): ("stored_at <= ?1", [Int64(now) - Int64(seconds)])
-    case .expired: ("expires_at <= ?1", [Int64(now)])
+    case .olderThan(let seconds): ("stored_at <= \(one)", [Int64(now) - Int64(seconds)])
+    case .expired: ("expires_at <= \(one)", [Int64(now)])
     }
   }
 

@@ -67,6 +67,9 @@ extension DiskTier {
   /// Commits if leases wait for it, which completes them.
   public func endLeases() { if session.hasLeases { commit() } }
 
+  /// Commits everything and ends the read snapshot of look-ups, for a caller without maintenance.
+  public func endTransaction() throws(StoreError) { if let error = commit() { throw error } }
+
   /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
   /// are swept; on a full disk the least recently used files are evicted for the next rows.
   @discardableResult
