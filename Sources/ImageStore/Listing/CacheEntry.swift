@@ -49,16 +49,13 @@ public enum EntryOrder: String, Sendable, CaseIterable {
     case .key: nil
     case .size: "-bytes"
     case .age: "stored_at"
-    case .used: "-\(CacheEntry.lastUseExpression)"
+    case .used: "-iif(uses > 0, used_at, delivered_at)"
     case .uses: "-uses"
     }
   }
 }
 
 extension CacheEntry {
-  /// As in `DiskIndex.usage`: `used_at` is the time of storing until the first use.
-  static let lastUseExpression = "iif(uses > 0, used_at, delivered_at)"
-
   /// The columns that `init` reads, of the table `responses` under the name `entry`.
   static let columns = """
     entry.id, entry.key, entry.url, entry.partition, entry.variant, entry.bytes, entry.allocated, entry.format,

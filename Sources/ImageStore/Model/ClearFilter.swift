@@ -15,6 +15,8 @@ public enum ClearFilter: Sendable, Equatable {
   case olderThan(seconds: Int)
   /// Not fresh any more by `expiresAt`.
   case expired
+  /// Matches what all of these match; none of them is a conjunction itself.
+  case every([ClearFilter])
 
   /// Whether the response itself matches the filter. `now` is in Unix seconds.
   public func matches(_ response: StoredResponse, now: Int) -> Bool {
@@ -28,6 +30,7 @@ public enum ClearFilter: Sendable, Equatable {
         ?? false
     case .olderThan(let seconds): response.storedAt <= now - seconds
     case .expired: response.expiresAt <= now
+    case .every(let filters): filters.allSatisfy { $0.matches(response, now: now) }
     }
   }
 
@@ -35,6 +38,7 @@ public enum ClearFilter: Sendable, Equatable {
   var dependsOnTime: Bool {
     switch self {
     case .olderThan, .expired: true
+    case .every(let filters): filters.contains { $0.dependsOnTime }
     default: false
     }
   }
@@ -63,8 +67,25 @@ public enum ClearFilter: Sendable, Equatable {
       }
     case .olderThan(let seconds): ("stored_at <= \(one)", [Int64(now) - Int64(seconds)])
     case .expired: ("expires_at <= \(one)", [Int64(now)])
+    case .every(let filters): Self.conjunction(of: filters, now: now, firstParameter: first)
     }
   }
+
+  private static func conjunction(
+    of filters: [ClearFilter], now: Int, firstParameter: Int
+  ) -> (sql: String, values: [any SQLiteValue]) {
+    var conditions = ["1"]
+    var values: [any SQLiteValue] = []
+    for filter in filters {
+      let next = filter.condition(now: now, firstParameter: firstParameter + values.count)
+      conditions.append("(\(next.sql))")
+      values += next.values
+    }
+    return (conditions.joined(separator: " AND "), values)
+  }
+
+  /// The filters of a conjunction; any other filter alone.
+  var parts: [ClearFilter] { if case .every(let filters) = self { filters } else { [self] } }
 
   /// The first text after all texts with this prefix, in the order of UTF-8 bytes. Nil if there is none.
   static func successor(of prefix: String) -> String? {

@@ -124,14 +124,9 @@ private struct StartError: Error {
   var status = ExitStatus.noCacheDirectory
 }
 
-/// The options with the content of the cookie file. The file is not read again.
 private func withCookies(_ options: Options) throws(StartError) -> Options {
-  guard let path = options.cookies else { return options }
   do throws(StoreError) {
-    let file = try HostFile(path)
-    var options = options
-    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
-    return options
+    return try options.readingCookies()
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
   }

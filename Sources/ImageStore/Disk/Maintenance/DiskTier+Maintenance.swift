@@ -147,7 +147,7 @@ extension DiskTier {
   }
 
   /// Sweeps one shard, so that other work does not wait.
-  private func sweepNextShard(now: Int) {
+  func sweepNextShard(now: Int) {
     guard var sweep, let opened = session.current, let lock = opened.lock else { return }
     let suspects = sweep.step(in: opened.folder, lock: lock)
     do throws(StoreError) {

@@ -43,7 +43,7 @@ struct CommandArguments: Sendable {
       try parse(option: argument, &rest, command)
     }
     guard command.operandCount.contains(operands.count) else { throw wrongNumberOfOperands(command) }
-    if has("json"), has("text") { throw .usage(command, "--json and --text must not be given together") }
+    if has("json"), has("text") { throw .usage(command.name, "--json and --text must not be given together") }
   }
 
   private mutating func parse(
@@ -53,11 +53,11 @@ struct CommandArguments: Sendable {
     let name = String(parts.first ?? "")
     let options = command.allOptions
     guard argument.hasPrefix("--"), let option = options.first(where: { $0.name == name }) else {
-      let hint = hint(for: name, among: options.map { $0.name } + ["help"])
-      throw .usage(command, "\(argument.quotable) is not an option\(hint)")
+      let hint = hint(for: name, among: (options.map { $0.name } + ["help"]).map { "--\($0)" })
+      throw .usage(command.name, "\(argument.quotable) is not an option\(hint)")
     }
     guard option.takesValue else {
-      if parts.count > 1 { throw .usage(command, "--\(name) must not have a value") }
+      if parts.count > 1 { throw .usage(command.name, "--\(name) must not have a value") }
       flags.insert(name)
       if case .ofWorker(let definition) = option.kind { try set(definition, "", command) }
       return
@@ -66,10 +66,10 @@ struct CommandArguments: Sendable {
     let next = parts.count > 1 ? String(parts[1]) : rest.popFirst()
     guard let value = next, parts.count > 1 || !value.hasPrefix("-") else {
       let given = next.map { " (given: \"\($0.quotable)\")" } ?? ""
-      throw .usage(command, "--\(name) must have a value: \(option.placeholder)\(given)")
+      throw .usage(command.name, "--\(name) must have a value: \(option.placeholder)\(given)")
     }
     if let problem = option.problem(in: value) {
-      throw .usage(command, "--\(name) \(problem) (given: \"\(value.quotable)\")")
+      throw .usage(command.name, "--\(name) \(problem) (given: \"\(value.quotable)\")")
     }
     if case .ofWorker(let definition) = option.kind { try set(definition, value, command) }
     values[name, default: []].append(value)
@@ -80,8 +80,19 @@ struct CommandArguments: Sendable {
   ) throws(CommandError) {
     for element in definition.elements(of: value) {
       if let problem = definition.set(element, in: &worker) {
-        throw .usage(command, "--\(definition.name) \(problem)\(definition.quoted(element))")
+        throw .usage(command.name, "--\(definition.name) \(problem)\(definition.quoted(element))")
       }
+    }
+  }
+
+  /// The load of a URL with the options of the worker that the command has.
+  ///
+  /// - Parameter options: replace `worker`.
+  func request(for url: String, with options: Options? = nil, of command: String) throws(CommandError) -> LoadRequest {
+    do throws(RPCError) {
+      return try LoadParameters.request(for: url, key: nil, LoadDefaults(options ?? worker))
+    } catch {
+      throw .usage(command, "\(url.quotable) is not a URL that can be loaded: \(error.message)")
     }
   }
 
@@ -89,17 +100,16 @@ struct CommandArguments: Sendable {
     if operands.count > command.operandCount.upperBound {
       let unexpected = operands[command.operandCount.upperBound].quotable
       let hint = command.operands.isEmpty ? "" : "; it takes \(command.operands)"
-      return .usage(command, "unexpected argument \(unexpected)\(hint)")
+      return .usage(command.name, "unexpected argument \(unexpected)\(hint)")
     }
-    return .usage(command, "\(command.operands) must be given")
+    return .usage(command.name, "\(command.operands) must be given")
   }
 }
 
 extension CommandError {
   /// A wrong command line.
-  static func usage(_ command: CacheCommand, _ message: String) -> CommandError {
-    CommandError(
-      status: EX_USAGE, message: "cache \(command.name): \(message); see imageworker cache \(command.name) --help")
+  static func usage(_ command: String, _ message: String) -> CommandError {
+    CommandError(status: EX_USAGE, message: "cache \(command): \(message); see imageworker cache \(command) --help")
   }
 }
 
@@ -130,7 +140,8 @@ enum CacheInvocation {
   private static func command(_ name: String) throws(CommandError) -> CacheCommand {
     if let command = CacheCommand.all.first(where: { $0.name == name }) { return command }
     let hint = hint(for: name, among: CacheCommand.all.map { $0.name })
-    let kind = name.hasPrefix("-") ? "is not an option of imageworker cache; the command comes first" : "is not a command"
-    throw CommandError(status: EX_USAGE, message: "cache: \(name.quotable) \(kind)\(hint); see imageworker cache --help")
+    let kind = name.hasPrefix("-") ? "is given before the command" : "is not a command"
+    throw CommandError(
+      status: EX_USAGE, message: "cache: \(name.quotable) \(kind)\(hint); see imageworker cache --help")
   }
 }

@@ -77,6 +77,16 @@ final class OpenCache: Sendable {
     return try answer.wait { $0 }!.get()
   }
 
+  func listing(
+    matching filter: ClearFilter, in order: EntryOrder = .key, reversed: Bool = false, now: Int
+  ) throws(CommandError) -> EntryListing {
+    do throws(StoreError) {
+      return try EntryListing(of: tier, matching: filter, in: order, reversed: reversed, now: now)
+    } catch {
+      throw CommandError(status: ExitStatus.inputOrOutput, message: error.message)
+    }
+  }
+
   /// The next entries of a listing; nil at its end.
   func nextPage(of listing: EntryListing) throws(CommandError) -> [CacheEntry]? {
     try perform { _ throws(StoreError) in
@@ -86,7 +96,12 @@ final class OpenCache: Sendable {
 
   /// Writes pending changes and leaves the directory.
   func close() {
-    tier.executor.run { [tier] in tier.assumeIsolated { $0.close() } }
+    tier.executor.run { [tier] in
+      tier.assumeIsolated { tier in
+        tier.finishSweep()
+        tier.close()
+      }
+    }
     tier.executor.stop()
   }
 
