@@ -8,6 +8,7 @@ import os
 import pty
 import select
 import subprocess
+import sys
 import tempfile
 import unittest
 from dataclasses import dataclass
@@ -30,8 +31,6 @@ class Result:
     status: int
     output: str
     errors: str
-    resident: int = 0
-    """The largest resident memory, in bytes."""
 
     @property
     def objects(self) -> list[dict[str, Any]]:
@@ -48,16 +47,26 @@ def run(name: str, cache: Path, *arguments: str) -> Result:
 
 
 def run_line(*arguments: str) -> Result:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([default_worker(), *arguments], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
-    assert process.stdout and process.stderr
-    output = process.stdout.read()
-    errors = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stdout.close()
-    process.stderr.close()
-    return Result(process.returncode, output.decode(), errors.decode(), usage.ru_maxrss * 1024)
+    line = [default_worker(), *arguments]
+    process = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+    return Result(process.returncode, process.stdout.decode(), process.stderr.decode())
+
+
+MEASURED = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[2:], stdout=open(sys.argv[1], "wb"))
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(status)
+"""
+
+
+def run_measured(output: Path, name: str, cache: Path, *arguments: str) -> int:
+    """Writes the output of a successful command to a file; returns its largest resident memory in bytes.
+
+    A process of its own starts the command: the memory of the process that forks counts, too (getrusage(2)).
+    """
+    line = [sys.executable, "-c", MEASURED, str(output), *command(name, cache, *arguments)]
+    return int(subprocess.run(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout)
 
 
 def run_on_terminal(name: str, cache: Path, *arguments: str) -> tuple[int, str]:
