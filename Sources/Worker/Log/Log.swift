@@ -48,6 +48,9 @@ public func printStartError(_ error: OptionError) {
   printAlways(.workerFailed("\(error.option) \(error.message)", exitStatus: EX_USAGE), as: error.logFormat)
 }
 
+/// Writes a message of a command to standard error, as one line of text.
+func printMessage(_ text: String) { writeToStandardError(singleLine("imageworker: \(text)", atMost: .max)) }
+
 /// Writes a text to standard output. Returns false if that fails.
 public func printOutput(_ text: String) -> Bool {
   var rest = Array(text.utf8)[...]
@@ -63,6 +66,7 @@ private func writeToStandardError(_ line: [UInt8]) {
   _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
 }
 
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+/// write(2).
+func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }
