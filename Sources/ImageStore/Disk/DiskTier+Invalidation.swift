@@ -8,7 +8,8 @@ extension DiskTier {
   }
 
   /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
-  /// delivered in the last 60 s is deleted when its 60 s end.
+  /// delivered in the last 60 s is deleted when its 60 s end. Their pins are removed, too; but a filter that depends on
+  /// time does not match pinned responses.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the peers must also clear their memory tiers.
@@ -42,6 +43,7 @@ extension DiskTier {
       // Partial files are not counted as entries.
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
+        if !filter.dependsOnTime { _ = try index.unpin(filter, now: now) }
       }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
@@ -71,7 +73,7 @@ extension DiskTier {
       for match in try index.matches(filter, now: now, limit: 512) {
         var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
-          records += try index.variants(key: match.key, partition: match.partition)
+          records += try index.unpinnedVariants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
           try removeEntry(record, from: index, now: now, grace: grace)

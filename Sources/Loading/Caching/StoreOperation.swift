@@ -151,7 +151,7 @@ struct StoreOperation: Sendable {
       if case .stored(let response, let tier) = source, delivery.saveTo == nil,
         bytes != nil || !delivery.wantsData
       {
-        // The file has just been written and pinned.
+        // The file has just been written, and its row says that it is delivered.
         let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
         stored.delivered[id] = .success(DeliveryPlan.DeliveredContent(path: path, bytes: bytes))
         continue
