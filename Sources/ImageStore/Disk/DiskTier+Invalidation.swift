@@ -51,6 +51,9 @@ extension DiskTier {
           cleared.removed += 1
           cleared.bytes += bytes
         }
+        // Let the peers write meanwhile: the removal of a million entries takes longer than they wait for the lock. What
+        // they store now does not predate the clear (`isCleared`).
+        if hasPeers, let error = commit() { throw error }
       }
     } catch {
       cleared.failure = error

@@ -67,13 +67,8 @@ extension DiskTier {
     guard mustVerify(response) else { return hasFile(of: response, in: folder) }
     guard let file = try? open(response, in: folder) else { return false }
     defer { closeFile(file) }
-    var hash = SHA256()
-    do throws(FileError) {
-      try environment.files.forEachPiece(of: file, response.file) { piece throws(FileError) in hash.update(piece) }
-    } catch {
-      return false
-    }
-    guard hash.finish() == response.digest else {
+    guard let digest = try? digest(of: file, response.file) else { return false }
+    guard digest == response.digest else {
       _ = drop(response, "does not match its digest")
       return false
     }

@@ -37,7 +37,7 @@ public actor DiskTier {
     case spool(BodySpool)
   }
 
-  nonisolated let executor: ThreadExecutor
+  public nonisolated let executor: ThreadExecutor
   /// The directory as passed to `init`; it contains the folder of the namespace.
   public nonisolated let cacheDirectory: String
   nonisolated let directory: String

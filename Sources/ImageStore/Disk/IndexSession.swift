@@ -44,6 +44,8 @@ final class IndexSession {
   private var indexModifiedAt: Int?
   /// Leases on responses whose rows are not committed yet.
   private var leases: [Lease] = []
+  /// The state of the index file when `withSettledIndex` used it last.
+  private var stamp: IndexStamp?
   private var suspension: Suspension?
   private var writeSuspension: Suspension?
   private var hasWarned = false
@@ -153,6 +155,31 @@ final class IndexSession {
         mayRebuild = false
         try rebuildIndex(in: opened.folder)
       }
+    }
+  }
+
+  /// Runs a query of a read-only tier, and runs it again if a writer came or went meanwhile: an index that nobody seems
+  /// to write is read without locks (`Database.Mode.immutable`), so what was read then may be torn or outdated.
+  ///
+  /// Neither suspends the tier nor warns.
+  func withSettledIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+    precondition(mode == .readOnly, "a read-write tier would replace a damaged index")
+    while true {
+      let opened = try usable()
+      let before = IndexStamp(Self.indexName, in: opened.folder)
+      if before != stamp { closeIndex() }
+      stamp = before
+      let result: Swift.Result<Result, StoreError>
+      do throws(StoreError) {
+        let index = try openIndex(in: opened)
+        result = Swift.Result { () throws(SQLiteError) in try work(index) }.mapError { StoreError($0) }
+      } catch {
+        suspension = nil
+        result = .failure(error)
+      }
+      let isLocked = index?.mode == .readOnly
+      if case .failure = result { closeIndex() }
+      if isLocked || IndexStamp(Self.indexName, in: opened.folder) == before { return try result.get() }
     }
   }
 

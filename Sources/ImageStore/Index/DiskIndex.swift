@@ -120,7 +120,8 @@ final class DiskIndex {
     try statement("SELECT \(IndexSchema.recordColumns) FROM responses ", rest)
   }
 
-  private func statement(_ prefix: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement {
+  /// The cached prepared statement of two parts; the second identifies it.
+  func statement(_ prefix: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement {
     if let statement = statements[rest.identity] { return statement }
     let statement = try database.prepare(prefix() + rest.description)
     statements[rest.identity] = statement

@@ -42,6 +42,25 @@ extension DiskTier {
     if mode == .readWrite, !session.isClosed { detectDeadPeers() }
   }
 
+  /// A worker that holds the lease of a transfer.
+  public struct LeaseHolder: Sendable, Equatable {
+    /// Its process ID, as it sees it.
+    public var process: Int
+    /// False if it was killed: the next worker that needs the lease takes it.
+    public var isAlive: Bool
+  }
+
+  /// The holder of the lease of a transfer; nil if there is none or the peer table cannot be read. For a read-only tier,
+  /// which has no row in the table.
+  ///
+  /// - Parameter hash: as in `PeerTable.leaseRequest`.
+  public func leaseHolder(of hash: UInt64) -> LeaseHolder? {
+    guard let folder = try? session.usable().folder, let table = try? PeerTable(observing: folder),
+      let worker = table.worker(holding: table.leaseRequest(hash))
+    else { return nil }
+    return LeaseHolder(process: worker.process, isAlive: PeerLock.living(in: folder).contains(worker.instance))
+  }
+
   /// Whether a peer has made a clear that matches the response since `clearCount` was `number`.
   func isCleared(_ response: StoredResponse, since number: UInt64) -> Bool {
     guard let peerTable, peerTable.clearCount != number else { return false }

@@ -37,7 +37,11 @@ extension Session {
     case "key": return .key(try params.label("key") ?? "")
     // `label` refuses an empty prefix, which would match the whole cache.
     case "prefix": return .prefix(try params.label("prefix") ?? "")
-    case "host": return try host(try params.string("host") ?? "")
+    case "host":
+      guard let filter = ClearFilter.host(try params.string("host") ?? "") else {
+        throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
+      }
+      return filter
     case "olderThanSeconds":
       return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
     case "expired":
@@ -47,17 +51,6 @@ extension Session {
       return .expired
     default: return .all
     }
-  }
-
-  /// Parses `name` or `name:port`. An IPv6 address must be in brackets.
-  private func host(_ text: String) throws(RPCError) -> ClearFilter {
-    guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
-      !text.contains("#"), text.last != ":"
-    else {
-      throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
-    }
-    let hasPort = text.last != "]" && text.contains(":")
-    return .host(url.host, port: hasPort ? url.port : nil)
   }
 
   /// Reports the state of the cache for a URL or key, without a transfer.

@@ -15,6 +15,8 @@ extension Options {
     case run(Options)
     case help, version, describe
     case selfTest(Options)
+    /// A command on a cache directory, with the arguments after `cache`.
+    case cache([String])
   }
 
   /// Parses the arguments of a command line, without the program's name.
@@ -22,6 +24,7 @@ extension Options {
     var options = Options()
     var isSelfTest = false
     var rest = arguments[...]
+    if rest.first == "cache" { return .cache(Array(rest.dropFirst())) }
     while let argument = rest.popFirst() {
       switch argument {
       case "--help", "-h": return .help
@@ -33,7 +36,7 @@ extension Options {
       default: break
       }
       guard argument.hasPrefix("--") else {
-        let hint = nearestOption(to: argument) ?? "requests are read from standard input (see --help)"
+        let hint = nearestOption(to: argument) ?? nearestWord(to: argument) ?? "requests are read from standard input (see --help)"
         throw OptionError(option: argument.quotable, message: "is not an option; \(hint)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -74,6 +77,11 @@ extension Options {
     return (OptionDefinition.all.map(\.name) + commands).nearest(to: String(name)).map { "did you mean --\($0)?" }
   }
 
+  /// The same for an argument that is no option: a misspelled `cache` would otherwise be hard to find.
+  private static func nearestWord(to argument: String) -> String? {
+    ["cache"].nearest(to: argument).map { "did you mean imageworker \($0)?" }
+  }
+
   /// The text that `--help` prints.
   public static var help: String {
     let rows =
@@ -87,6 +95,7 @@ extension Options {
     let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
     return """
       usage: imageworker [options]
+             imageworker cache COMMAND [options]
 
       Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
       line, and writes responses and events to standard output, one per line.
@@ -94,6 +103,8 @@ extension Options {
           echo '{"id":1,"method":"load","params":{"url":"https://example.com/a.jpg"}}' | imageworker
 
       \(table.joined(separator: "\n"))
+
+      imageworker cache lists, explains, verifies and clears a cache directory; see imageworker cache --help.
 
       SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
       Exit status: 0 done, 1 the self-test found a problem, 3 a request failed (with --exit-status), 64 invalid option,
@@ -105,14 +116,14 @@ extension Options {
 
 extension OptionDefinition {
   /// The elements of the value of a list with a separator; of any other value, itself.
-  fileprivate func elements(of value: String) -> [String] {
+  func elements(of value: String) -> [String] {
     guard case .list(_, let separator?, _) = kind else { return [value] }
     return value.split(separator: separator).map(String.init)
   }
 
   /// Sets the option from the text of a command line. Returns the end of a sentence that begins with the option if the
   /// text is refused, or nil.
-  fileprivate func set(_ text: String, in options: inout Options) -> String? {
+  func set(_ text: String, in options: inout Options) -> String? {
     switch kind {
     case .flag(let path):
       options[keyPath: path] = true

@@ -61,6 +61,7 @@ func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
   text.utf8.prefix(count).map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } + [0x0A]
 }
 
-private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+/// write(2).
+func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
   write(descriptor, bytes, count)
 }

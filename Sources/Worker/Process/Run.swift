@@ -124,14 +124,9 @@ private struct StartError: Error {
   var status = ExitStatus.noCacheDirectory
 }
 
-/// The options with the content of the cookie file. The file is not read again.
 private func withCookies(_ options: Options) throws(StartError) -> Options {
-  guard let path = options.cookies else { return options }
   do throws(StoreError) {
-    let file = try HostFile(path)
-    var options = options
-    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
-    return options
+    return try options.readingCookies()
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
   }
@@ -170,23 +165,4 @@ private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> D
     throw StartError(message: "\(name) \(path) cannot be used: \(error.message)")
   }
   return storage
-}
-
-/// The path of the cache directory.
-private enum CacheDirectory {
-  /// `$XDG_CACHE_HOME/imageworker`, else `~/.cache/imageworker` (XDG Base Directory Specification).
-  static var standard: String? {
-    if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return base + "/imageworker" }
-    return environment("HOME").map { $0 + "/.cache/imageworker" }
-  }
-
-  static func absolute(_ path: String) -> String {
-    guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
-    defer { free(current) }
-    return "\(String(cString: current))/\(path)"
-  }
-
-  private static func environment(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-  }
 }

@@ -67,6 +67,9 @@ extension DiskTier {
   /// Commits if leases wait for it, which completes them.
   public func endLeases() { if session.hasLeases { commit() } }
 
+  /// Commits everything and ends the read snapshot of look-ups, for a caller without maintenance.
+  public func endTransaction() throws(StoreError) { if let error = commit() { throw error } }
+
   /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
   /// are swept; on a full disk the least recently used files are evicted for the next rows.
   @discardableResult
@@ -144,7 +147,7 @@ extension DiskTier {
   }
 
   /// Sweeps one shard, so that other work does not wait.
-  private func sweepNextShard(now: Int) {
+  func sweepNextShard(now: Int) {
     guard var sweep, let opened = session.current, let lock = opened.lock else { return }
     let suspects = sweep.step(in: opened.folder, lock: lock)
     do throws(StoreError) {
