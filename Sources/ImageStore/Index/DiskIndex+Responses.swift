@@ -5,23 +5,22 @@ internal import Text
 extension DiskIndex {
   /// - Parameter boot: the number of the current run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
-    let find =
-      hasAllColumns
-      ? try reading(
-        """
-        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest,
-          boot IS NULL OR boot = ?4, checked, thumbhash, color, source_digest, source_bytes, source_format, source_width,
-          source_height
-        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-        """)
-      : try reading(
-        """
-        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest, ?4 = 0
-        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-        """)
-    return try find.bind(key, partition, variant, boot).rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
+    try beginReading()
+    let find = try responses(" WHERE key = ?2 AND partition = ?3 AND variant = ?4")
+    return try find.bind(boot, key, partition, variant).rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
+  }
+
+  func response(_ id: Int64, boot: Int64) throws(SQLiteError) -> StoredResponse? {
+    try beginReading()
+    return try responses(" WHERE id = ?2").bind(boot, id).first {
+      StoredResponse($0, hasDecodeMetadata: hasAllColumns)
+    }
+  }
+
+  /// The cached prepared statement of a query for responses, whose first parameter is the number of the current run of
+  /// the system; `rest` is the SQL after the table name.
+  private func responses(_ rest: StaticString) throws(SQLiteError) -> Statement {
+    try statement("SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses", rest)
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {

@@ -153,6 +153,21 @@ enum IndexSchema {
 
   /// The columns that `FileRecord.init(_: Row)` reads, in order.
   static let recordColumns = "id, digest, format, allocated, used_at, delivered_at"
+
+  /// The columns that `StoredResponse.init(_: Row)` reads, in order. Parameter 1 is the number of the current run of the
+  /// system.
+  static let responseColumns = """
+    \(columnsOfVersion1), boot IS NULL OR boot = ?1, checked, thumbhash, color, source_digest, source_bytes,
+    source_format, source_width, source_height
+    """
+
+  /// The same for an index before version 3, whose files must be verified.
+  static let oldResponseColumns = columnsOfVersion1 + ", ?1 = 0"
+
+  private static let columnsOfVersion1 = """
+    id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time, stored_at,
+    validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
+    """
 }
 
 extension StoredResponse {

@@ -281,7 +281,7 @@ import Threads
         tier = try await fixture.openTier(limit: 20 * 4096)
         model.trimAt = fixture.now
       case 19, 20:
-        let result = try? await tier.pin(.key(key))
+        let result = try? await tier.pin(.key(key), limit: 20 * 4096)
         #expect(result?.totals == model.pin(key), place)
       case 21:
         #expect(try await tier.unpin(.key(key)) == model.unpin(key), place)

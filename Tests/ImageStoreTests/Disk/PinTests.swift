@@ -6,6 +6,8 @@ import Threads
 @testable import ImageStore
 
 @Suite struct PinTests {
+  private let limit: Int64 = 1 << 30
+
   /// Stores images of one block each, oldest first.
   private func fill(_ tier: DiskTier, _ keys: [String], _ fixture: Fixture) async throws {
     for key in keys {
@@ -25,7 +27,7 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 10 * 4096)
     try await fill(tier, (0..<10).map { "k\($0)" }, fixture)
-    let result = try await tier.pin(.key("k0"))
+    let result = try await tier.pin(.key("k0"), limit: limit)
     #expect(result == .init(matching: 1, added: 1, totals: PinTotals(entries: 1, bytes: 4096)))
     try await fill(tier, (10..<30).map { "k\($0)" }, fixture)
     #expect(await tier.look(up: "k0").count == 1)
@@ -41,11 +43,12 @@ import Threads
     let fixture = Fixture()
     let worker = try await fixture.openTier(limit: 10 * 4096)
     try await fill(worker, (0..<10).map { "k\($0)" }, fixture)
+    await worker.commitNow()
     let command = try await fixture.openTier(limit: 10 * 4096)
-    #expect(try await command.pin(.prefix("k0")).added == 1)
+    #expect(try await command.pin(.prefix("k0"), limit: limit).added == 1)
     try await fill(worker, (10..<30).map { "k\($0)" }, fixture)
     #expect(await worker.look(up: "k0").count == 1)
-    _ = await worker.runMaintenance()
+    await worker.commitNow()
     #expect(try await command.unpin(.all) == 1)
     try await fill(worker, (30..<40).map { "k\($0)" }, fixture)
     #expect(await worker.look(up: "k0").isEmpty)
@@ -53,12 +56,14 @@ import Threads
 
   @Test func `pins that would use more than 90 % of the limit are refused as a whole`() async throws {
     let fixture = Fixture()
-    let tier = try await fixture.openTier(limit: 100 * 4096)
+    let limit: Int64 = 100 * 4096
+    let tier = try await fixture.openTier(limit: limit)
     let keys = (0..<100).map { "k\($0 + 100)" }
     try await fill(tier, keys, fixture)
-    for key in keys.prefix(90) { _ = try await tier.pin(.key(key)) }
-    #expect(try await tier.pin(.key(keys[0])) == .init(matching: 1, added: 0, totals: .init(entries: 90, bytes: 368_640)))
-    let error = await #expect(throws: StoreError.self) { _ = try await tier.pin(.prefix("k19")) }
+    for key in keys.prefix(90) { _ = try await tier.pin(.key(key), limit: limit) }
+    let again = try await tier.pin(.key(keys[0]), limit: limit)
+    #expect(again == .init(matching: 1, added: 0, totals: PinTotals(entries: 90, bytes: 368_640)))
+    let error = await #expect(throws: StoreError.self) { _ = try await tier.pin(.prefix("k19"), limit: limit) }
     #expect(error?.kind == .overLimit)
     #expect(error?.message.contains("more than 90 % of the disk limit of 409600 bytes") == true)
     #expect(await tier.counts.pinned.entries == 90)
@@ -69,7 +74,7 @@ import Threads
     let tier = try await fixture.openTier(limit: 100 * 4096)
     let keys = (0..<10).map { "k\($0)" }
     try await fill(tier, keys, fixture)
-    _ = try await tier.pin(.prefix("k"))
+    _ = try await tier.pin(.prefix("k"), limit: limit)
     try await fill(tier, ["a", "b"], fixture)
     fixture.advance(100)
     await tier.setLimit(12 * 4096)
@@ -91,7 +96,7 @@ import Threads
     variant.metadata = DecodeMetadata(
       source: .init(digest: first.digest, byteCount: 1, format: "jpeg", width: nil, height: nil))
     _ = try await tier.store([2], as: variant)
-    #expect(try await tier.pin(.key("a")).added == 2)
+    #expect(try await tier.pin(.key("a"), limit: limit).added == 2)
     let second = try await tier.store([3], as: fixture.draft("a"))
     #expect(await tier.counts.pinned.entries == 1, "the variant of the old image is removed")
     variant.metadata = DecodeMetadata(
@@ -114,8 +119,8 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("http://h\(number)/", expiresAt: fixture.now)) }
-    _ = try await tier.pin(.key("http://h0/"))
-    _ = try await tier.pin(.host("h1", port: 80))
+    _ = try await tier.pin(.key("http://h0/"), limit: limit)
+    _ = try await tier.pin(.host("h1", port: 80), limit: limit)
     #expect(await tier.clear(.expired).removed == 2)
     #expect(await tier.clear(.olderThan(seconds: 0)).removed == 0)
     #expect(await tier.counts.pinned.entries == 2)
@@ -130,7 +135,7 @@ import Threads
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("http://h/a"))
-    _ = try await tier.pin(.all)
+    _ = try await tier.pin(.all, limit: limit)
     try FileManager.default.removeItem(atPath: tier.absolutePath(of: stored))
     #expect(await !tier.check(stored))
     #expect(try await tier.unpin(.expired) == 0)
@@ -145,8 +150,8 @@ import Threads
     _ = try await tier.store([1], as: fixture.draft("old", expiresAt: fixture.now + 10))
     fixture.advance(20)
     _ = try await tier.store([1], as: fixture.draft("new"))
-    #expect(try await tier.pin(.expired).added == 1)
-    #expect(try await tier.pin(.olderThan(seconds: 0)).added == 1)
+    #expect(try await tier.pin(.expired, limit: limit).added == 1)
+    #expect(try await tier.pin(.olderThan(seconds: 0), limit: limit).added == 1)
     #expect(try await tier.unpin(.expired) == 1)
     #expect(try await tier.unpin(.all) == 1)
   }
@@ -181,7 +186,7 @@ import Threads
     #expect(await reader.counts.pinned == PinTotals())
     await reader.close()
     let writer = try await fixture.openTier(limit: 4 * 4096)
-    #expect(try await writer.pin(.key("a")).added == 1)
+    #expect(try await writer.pin(.key("a"), limit: limit).added == 1)
     try await fill(writer, ["e", "f"], fixture)
     #expect(await stored(["a", "b", "c", "d", "e", "f"], in: writer) == ["a", "d", "e", "f"])
     #expect(await writer.clear(.expired).removed == 0)

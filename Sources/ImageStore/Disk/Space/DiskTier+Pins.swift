@@ -14,10 +14,12 @@ extension DiskTier {
 
   /// Pins the responses that match the filter.
   ///
+  /// - Parameter limit: that of the workers.
+  ///
   /// Throws `overLimit`, and pins none of them, if all pinned responses would use more than 90 % of the limit.
-  public func pin(_ filter: ClearFilter) throws(StoreError) -> PinResult {
+  public func pin(_ filter: ClearFilter, limit: Int64) throws(StoreError) -> PinResult {
     let now = now
-    let maxBytes = budget.maxPinnedBytes
+    let maxBytes = SpaceBudget.maxPinnedBytes(limit: limit)
     _ = try session.writable()
     let (found, totals) = try session.withIndex { index throws(SQLiteError) in
       try index.beginWriting()
@@ -32,7 +34,7 @@ extension DiskTier {
     guard found.unpinned.entries == 0 || totals.bytes <= maxBytes else {
       throw StoreError(
         .overLimit,
-        "pinned images would use \(totals.bytes) bytes, more than 90 % of the disk limit of \(budget.limit) bytes")
+        "pinned images would use \(totals.bytes) bytes, more than 90 % of the disk limit of \(limit) bytes")
     }
     return PinResult(
       matching: found.pinned + found.unpinned.entries, added: found.unpinned.entries, totals: totals)

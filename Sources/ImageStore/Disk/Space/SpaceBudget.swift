@@ -36,7 +36,7 @@ struct SpaceBudget {
   func maxFileBytes(blockSize: Int64) -> Int64 { max(limit / 10, min(blockSize, limit)) }
 
   /// The maximum allocated bytes of pinned files: nine tenths of the limit, so that other images can still be stored.
-  var maxPinnedBytes: Int64 { limit - limit / 10 }
+  static func maxPinnedBytes(limit: Int64) -> Int64 { limit - limit / 10 }
 
   // MARK: Free space
 
