@@ -65,4 +65,6 @@ extension DiskIndex {
 public struct PinTotals: Sendable, Equatable {
   public var entries = 0
   public var bytes: Int64 = 0
+
+  public init(entries: Int = 0, bytes: Int64 = 0) { (self.entries, self.bytes) = (entries, bytes) }
 }

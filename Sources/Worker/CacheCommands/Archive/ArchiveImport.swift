@@ -1,7 +1,9 @@
 internal import ImageCodec
 internal import ImageStore
+internal import LineRPC
 internal import Loading
 internal import Platform
+internal import Threads
 
 /// One run of `imageworker cache import`: stores the entries of an archive.
 ///

@@ -1,4 +1,5 @@
 internal import ImageStore
+internal import LineRPC
 internal import Platform
 
 /// The input of an import: a file, or standard input.
