@@ -425,6 +425,8 @@ export interface DiskStats {
   entries: number;
   bytes: number;
   limit: number;
+  pinned: number;
+  pinnedBytes: number;
   evicted: number;
   evictedFor: { limit: number; freeSpace: number; diskFull: number };
 }

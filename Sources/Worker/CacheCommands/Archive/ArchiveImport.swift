@@ -78,9 +78,11 @@ struct ArchiveImport {
         }
       } catch {
         refuse(error.message)
+        try tar.skip()
         return true
       }
       outcome = try store(draft, from: &tar)
+      try tar.skip()
     } catch {
       throw CommandError(
         status: EX_DATAERR, message: "entry \(number): \(error.message); the \(counts.stored) images before it are stored")
@@ -118,7 +120,7 @@ struct ArchiveImport {
     case failed(CommandError)
   }
 
-  /// Stores the image that the archive contains next. What it does not read, the next call of `tar.next` skips.
+  /// Stores the image that the archive contains next, unless it is to be skipped.
   private func store(_ draft: StoredResponse, from tar: inout TarReader) throws(ArchiveError) -> Outcome {
     let (replacing, room) = (replacing, maxAllocated - counts.allocated)
     let beginning = perform { tier throws(StoreError) -> Beginning in

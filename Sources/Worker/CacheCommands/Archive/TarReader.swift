@@ -15,7 +15,7 @@ struct TarReader {
 
   init(reading read: @escaping (_ count: Int) throws(ArchiveError) -> [UInt8]) { self.read = read }
 
-  /// The header of the next member that is a file; nil at the end of the archive. Skips the rest of the current member.
+  /// The header of the next member that is a file; nil at the end of the archive. Skips the current member.
   mutating func next() throws(ArchiveError) -> TarHeader? {
     var size: Int64?
     var name: String?
@@ -54,13 +54,18 @@ struct TarReader {
     return content
   }
 
+  /// Skips the rest of the current member, with its padding.
+  mutating func skip() throws(ArchiveError) {
+    while case let piece = try piece(), !piece.isEmpty {}
+    if padding > 0 { _ = try whole(padding) }
+    padding = 0
+  }
+
   private mutating func begin(_ size: Int64) { (left, padding) = (size, TarHeader.padding(after: size)) }
 
   private mutating func nextHeader() throws(ArchiveError) -> TarHeader? {
     if isOver { return nil }
-    while case let piece = try piece(), !piece.isEmpty {}
-    if padding > 0 { _ = try whole(padding) }
-    padding = 0
+    try skip()
     let block = try whole(TarHeader.blockSize)
     guard block.allSatisfy({ $0 == 0 }) else { return try TarHeader(decoding: block) }
     isOver = true
