@@ -32,7 +32,11 @@ struct Verification {
     if repairs { writer = try OpenCache(options, for: .writing) }
   }
 
-  func close() { writer?.close() }
+  /// Closes the reader first: the last writer then removes SQLite's log.
+  func close() {
+    cache.close()
+    writer?.close()
+  }
 
   mutating func examineEntries(matching filter: ClearFilter) throws(CommandError) {
     let listing = try cache.listing(matching: filter, now: time(nil))

@@ -26,7 +26,9 @@ extension JSONWriter {
     member("directories", .array(lookup.folders.map { .string($0) }))
     if let found = lookup.found { member("directory", lookup.folders[found]) }
     array("stored") { writer in
-      for response in lookup.responses { writer.object { $0.members(of: response) } }
+      for (number, response) in lookup.responses.enumerated() {
+        writer.object { $0.members(of: response, isUsed: number == lookup.chosen) }
+      }
     }
     member("storedForOthers", lookup.inspections.reduce(0) { $0 + $1.storedElsewhere })
     if let bytes = lookup.inspections.first?.partialBytes { member("partialBytes", bytes) }
@@ -37,7 +39,6 @@ extension JSONWriter {
       }
     }
     member("decision", lookup.decision.name)
-    if let chosen = lookup.chosen { member("entry", lookup.responses[chosen].stored.response.id) }
     object("request") { writer in
       for line in explanation.conditions.lines {
         writer.key(escaping: line.name)
@@ -51,9 +52,9 @@ extension JSONWriter {
     }
   }
 
-  fileprivate mutating func members(of response: Lookup.Response) {
+  fileprivate mutating func members(of response: Lookup.Response, isUsed: Bool) {
     let (stored, image) = (response.stored, response.stored.response)
-    member("id", image.id)
+    member("used", isUsed)
     if !image.variant.isEmpty { member("variant", image.variant) }
     member("status", image.status)
     member("bytes", image.byteCount)

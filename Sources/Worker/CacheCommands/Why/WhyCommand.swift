@@ -18,10 +18,10 @@ extension CacheCommand {
       failures for --failed-ttl. The method query of a running worker tells both.
 
       The line of JSON has the members url, key, partition and credentials (the names of what it depends on),
-      directories, directory (the one that has the responses), stored (as in ls, with id, status, vary, differs,
-      matches, fresh, reason and hasFile), storedForOthers, partialBytes, lease (pid and alive), decision (serve,
-      serveThenRevalidate, showThenRevalidate, revalidate, transfer or notCached), entry (the id of the response that is
-      used), request (the header fields that the request adds), and steps, the lines of the text.
+      directories, directory (the one that has the responses), stored (as in ls, with used, status, vary, differs,
+      matches, refusal, reason and hasFile), storedForOthers, partialBytes, lease (pid and alive), decision (serve,
+      serveThenRevalidate, showThenRevalidate, revalidate, transfer or notCached), request (the header fields that the
+      request adds), and steps, the lines of the text.
       """,
     options: [
       CommandOption("key", "KEY", .text(check: { $0.isEmpty ? "must not be empty" : nil }), "cache key of the load"),
