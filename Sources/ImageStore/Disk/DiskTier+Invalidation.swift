@@ -29,10 +29,17 @@ extension DiskTier {
       peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
       peerTable?.publish(clearing)
+      // A pinned response that was removed from memory only is still stored.
+      if filter.dependsOnTime { uncounted = uncounted.filter { !isListed($0.key) } }
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
     return cleared
+  }
+
+  private func isListed(_ id: Int64) -> Bool {
+    let record = try? session.withIndex { index throws(SQLiteError) in try index.record(id) }
+    return (record ?? nil) != nil
   }
 
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
