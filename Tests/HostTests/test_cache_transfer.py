@@ -443,7 +443,7 @@ class Damage(Transfer):
             ("zeros", bytes(10240), 0, "it does not begin with imageworker-cache/manifest.json"),
             ("another tar", self.archived([("a.txt", b"a")]), 0, "it does not begin with"),
             ("cut in the manifest", self.whole[:700], 0, "the archive is cut off"),
-            ("cut in a description", self.whole[: start - 300], 1, "entry 2: the archive is cut off; the 1 images"),
+            ("cut in a description", self.whole[: start - 300], 1, "entry 2: the archive is cut off; stored 1 image, 1.8K before it"),
             ("cut in a header", self.whole[: start + 100], 1, "entry 2: the archive is cut off"),
             ("cut in an image", self.whole[: start + 612], 1, "entry 2: the archive is cut off"),
             ("cut before an image", self.whole[:start], 1, "entry 2: the archive is cut off"),

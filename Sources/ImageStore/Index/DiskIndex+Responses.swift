@@ -20,7 +20,8 @@ extension DiskIndex {
   /// The cached prepared statement of a query for responses, whose first parameter is the number of the current run of
   /// the system; `rest` is the SQL after the table name.
   private func responses(_ rest: StaticString) throws(SQLiteError) -> Statement {
-    try statement("SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses", rest)
+    try statement(
+      "SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses", rest)
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {

@@ -26,7 +26,8 @@ enum IndexSchema {
   static let version = 5
 
   static let creation =
-    responses + indexesByTime + totals + pins + countingOfResponses + countingOfDoomed + partials + "PRAGMA user_version = \(version);"
+    responses + indexesByTime + totals + pins + countingOfResponses + countingOfDoomed + partials
+    + "PRAGMA user_version = \(version);"
 
   /// The SQL that migrates an older version to this one; nil for an unknown version.
   static func migration(from version: Int) -> String? {

@@ -59,7 +59,9 @@ struct DecodePreparation: Sendable {
   }
 
   private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
-    if case .scratch(let path) = candidate.location { return (.file(path), storage.addReader(ofScratch: path, isOwn: false)) }
+    if case .scratch(let path) = candidate.location {
+      return (.file(path), storage.addReader(ofScratch: path, isOwn: false))
+    }
     if let tier = storage.tier(of: candidate) {
       let response = candidate.response
       if tier.assumeIsolated({ $0.addReader(of: response) }) {

@@ -301,6 +301,7 @@ import Threads
       #expect(keys == Set(model.entries.map(\.key)), place)
       #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
       #expect(await tier.counts.pinned == model.pinTotals, place)
+      #expect(try await tier.pinnedRows() == model.pinTotals, place)
       if keys != Set(model.entries.map(\.key)) { return }
     }
   }

@@ -118,7 +118,9 @@ import Threads
   @Test func `a clear removes pinned images with their pins, unless it depends on time`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("http://h\(number)/", expiresAt: fixture.now)) }
+    for number in 0..<4 {
+      _ = try await tier.store([1], as: fixture.draft("http://h\(number)/", expiresAt: fixture.now))
+    }
     _ = try await tier.pin(.key("http://h0/"), limit: limit)
     _ = try await tier.pin(.host("h1", port: 80), limit: limit)
     #expect(await tier.clear(.expired).removed == 2)

@@ -108,6 +108,15 @@ struct SeededChance: RandomNumberGenerator {
 }
 
 extension DiskTier {
+  /// The rows that a pin matches, counted one by one.
+  func pinnedRows() throws -> PinTotals {
+    try session.withIndex { index throws(SQLiteError) in
+      let find = try index.database.prepare(
+        "SELECT count(*), coalesce(sum(allocated), 0) FROM responses JOIN pins USING (key, partition, variant)")
+      return try find.first { PinTotals(entries: $0.int(0), bytes: $0.integer(1)) } ?? PinTotals()
+    }
+  }
+
   func store(_ bytes: [UInt8], as draft: StoredResponse, delivered: Bool = false) throws(StoreError) -> StoredResponse {
     try store(.bytes(bytes), as: draft, delivered: delivered)
   }

@@ -67,15 +67,19 @@ import Testing
     #expect(try TarReader.records(Array("19 size=8589934592\n6 a=b\n".utf8)) == ["size": "8589934592", "a": "b"])
   }
 
-  @Test(arguments: ["9 a=b\n", "6 a=bc", "6 ab=\n", "x a=b\n", "-1 a=b\n", "0 \n", " a=b\n", "99999999999999999999 a=b\n", "3 \n"])
+  @Test(arguments: [
+    "9 a=b\n", "6 a=bc", "6 ab=\n", "x a=b\n", "-1 a=b\n", "0 \n", " a=b\n", "99999999999999999999 a=b\n", "3 \n",
+  ])
   func `an invalid record is refused`(text: String) {
     #expect(throws: ArchiveError.self) { try TarReader.records(Array(text.utf8)) }
   }
 
-  @Test(arguments: [
-    ("00000000017\0", 15), ("         17 ", 15), ("17", 15), ("", nil), ("\0", nil), ("8", nil), ("-1", nil), ("1x", nil),
-    ("777777777777", 68_719_476_735),
-  ] as [(String, Int64?)])
+  @Test(
+    arguments: [
+      ("00000000017\0", 15), ("         17 ", 15), ("17", 15), ("", nil), ("\0", nil), ("8", nil), ("-1", nil),
+      ("1x", nil),
+      ("777777777777", 68_719_476_735),
+    ] as [(String, Int64?)])
   func `numbers are octal`(text: String, number: Int64?) { #expect(TarHeader.number(Array(text.utf8)[...]) == number) }
 
   @Test func `numbers in base 256 are bounded`() {
@@ -88,7 +92,7 @@ import Testing
 
   @Test func `random damage ends in an error or in members of bounded sizes`() throws {
     var random = SystemRandomNumberGenerator()
-    let whole = try archive([("a", [UInt8](repeating: 1, count: 1000)), ("b", [2])]) 
+    let whole = try archive([("a", [UInt8](repeating: 1, count: 1000)), ("b", [2])])
     for _ in 0..<2000 {
       var bytes = whole
       for _ in 0..<Int.random(in: 1...8, using: &random) {

@@ -85,7 +85,8 @@ struct ArchiveImport {
       try tar.skip()
     } catch {
       throw CommandError(
-        status: EX_DATAERR, message: "entry \(number): \(error.message); the \(counts.stored) images before it are stored")
+        status: EX_DATAERR,
+        message: "entry \(number): \(error.message); \(counts.text) before it")
     }
     switch outcome {
     case .stored(let bytes, let allocated):

@@ -182,7 +182,8 @@ extension Parameters {
   private static let isTokenCharacter: @Sendable (UInt8) -> Bool = { byte in
     switch byte {
     case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-      UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+      UInt8(ascii: "A")...UInt8(ascii: "Z"):
+      true
     default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
     }
   }

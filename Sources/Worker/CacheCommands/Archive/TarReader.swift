@@ -21,7 +21,9 @@ struct TarReader {
     var name: String?
     while let header = try nextHeader() {
       guard header.kind == .file else {
-        guard header.size <= Self.maxExtendedBytes else { throw ArchiveError("an extended tar header of \(header.size) bytes") }
+        guard header.size <= Self.maxExtendedBytes else {
+          throw ArchiveError("an extended tar header of \(header.size) bytes")
+        }
         begin(header.size)
         let records = try Self.records(try content())
         // Records for all members, such as comments, cannot describe a single one.

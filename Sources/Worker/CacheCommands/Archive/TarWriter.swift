@@ -41,7 +41,8 @@ struct TarWriter {
   static func blocks(of header: TarHeader) -> [UInt8] {
     guard header.size > TarHeader.maxOctal else { return header.block }
     let record = record("size", String(header.size))
-    let extended = TarHeader(name: header.name, kind: .extended, size: Int64(record.count), modifiedAt: header.modifiedAt)
+    let extended = TarHeader(
+      name: header.name, kind: .extended, size: Int64(record.count), modifiedAt: header.modifiedAt)
     let padding = [UInt8](repeating: 0, count: TarHeader.padding(after: extended.size))
     var short = header
     short.size = 0

@@ -49,7 +49,8 @@ extension CacheCommand {
       }
       let refusals = Refusals()
       var archive = ArchiveImport(
-        into: cache, replacing: arguments.has("replace"), maxAllocated: limit - pinned, onRefusal: { refusals.report($0) })
+        into: cache, replacing: arguments.has("replace"), maxAllocated: limit - pinned,
+        onRefusal: { refusals.report($0) })
       try archive.read(input)
       refusals.end()
       let counts = archive.counts
