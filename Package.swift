@@ -88,7 +88,7 @@ let package = Package(
       swiftSettings: strict),
     tests(of: "Threads"),
     tests(of: "Text"),
-    tests(of: "Worker", uses: ["LineRPC", "Loading", "Threads"]),
+    tests(of: "Worker", uses: ["LineRPC", "Loading", "ImageStore", "HTTPTypes", "Threads"]),
   ],
   swiftLanguageModes: [.v6]
 )

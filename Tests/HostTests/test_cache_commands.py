@@ -11,7 +11,7 @@ from pathlib import Path
 from cache_commands import PNG, CommandsTest, command, run, run_line, run_on_terminal
 from test_cache_disk import Worker
 
-COMMANDS = ["ls", "du", "why", "verify", "rm"]
+COMMANDS = ["ls", "du", "why", "verify", "rm", "export", "import", "pin", "unpin"]
 
 
 class CommandLine(CommandsTest):

@@ -460,6 +460,8 @@ export interface DiskStats {
   entries: number;
   bytes: number;
   limit: number;
+  pinned: number;
+  pinnedBytes: number;
   evicted: number;
   evictedFor: { limit: number; freeSpace: number; diskFull: number };
 }

@@ -907,6 +907,8 @@ class DiskTierState:
     entries: int
     byte_count: int
     limit: int
+    pinned: int
+    pinned_bytes: int
     evicted: int
     evicted_for: EvictionCounts
 

@@ -8,7 +8,8 @@ extension DiskTier {
   }
 
   /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
-  /// delivered in the last 60 s is deleted when its 60 s end.
+  /// delivered in the last 60 s is deleted when its 60 s end. Their pins are removed, too; but a filter that depends on
+  /// time does not match pinned responses.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the peers must also clear their memory tiers.
@@ -28,10 +29,17 @@ extension DiskTier {
       peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
       peerTable?.publish(clearing)
+      // A pinned response that was removed from memory only is still stored.
+      if filter.dependsOnTime { uncounted = uncounted.filter { !isListed($0.key) } }
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
     return cleared
+  }
+
+  private func isListed(_ id: Int64) -> Bool {
+    let record = try? session.withIndex { index throws(SQLiteError) in try index.record(id) }
+    return (record ?? nil) != nil
   }
 
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
@@ -42,6 +50,7 @@ extension DiskTier {
       // Partial files are not counted as entries.
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
+        if !filter.dependsOnTime { _ = try index.unpin(filter, now: now) }
       }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
@@ -74,7 +83,7 @@ extension DiskTier {
       for match in try index.matches(filter, now: now, limit: 512) {
         var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
-          records += try index.variants(key: match.key, partition: match.partition)
+          records += try index.unpinnedVariants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
           try removeEntry(record, from: index, now: now, grace: grace)

@@ -34,7 +34,7 @@ extension DiskTier {
   /// The use of a response by all workers, except for uses by peers in the last seconds. Nil if the response is
   /// deleted.
   public func usage(of response: StoredResponse) -> Usage? {
-    drainPins()
+    drainDeliveries()
     let written = try? session.withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
     guard let (written, uses) = written ?? nil else { return nil }
     let unwritten = retention.unwritten.uses[response.id]

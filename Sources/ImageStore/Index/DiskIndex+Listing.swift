@@ -28,7 +28,7 @@ extension DiskIndex {
     let direction = reversed ? "DESC" : "ASC"
     let find = try query(
       """
-      SELECT \(CacheEntry.columns), (\(condition)), entry.selection
+      SELECT \(CacheEntry.columns(of: self)), (\(condition)), entry.selection
       FROM responses AS entry INDEXED BY responses_by_key
       WHERE \(start)
       ORDER BY key \(direction), partition \(direction), variant \(direction), selection \(direction) LIMIT ?5
@@ -57,7 +57,7 @@ extension DiskIndex {
     let terms = columns.map { "\($0) \(reversed ? "DESC" : "ASC")" }
     let find = try query(
       """
-      SELECT \(CacheEntry.columns) FROM responses AS entry WHERE \(condition) ORDER BY \(terms.joined(separator: ", "))
+      SELECT \(CacheEntry.columns(of: self)) FROM responses AS entry WHERE \(condition) ORDER BY \(terms.joined(separator: ", "))
       """, values)
     return try find.rows { CacheEntry($0) }
   }
@@ -85,7 +85,7 @@ extension DiskIndex {
 
   func entry(_ id: Int64) throws(SQLiteError) -> CacheEntry? {
     try beginReading()
-    let find = try statement("SELECT \(CacheEntry.columns) FROM responses AS entry ", "WHERE entry.id = ?1 ")
+    let find = try statement("SELECT \(CacheEntry.columns(of: self)) FROM responses AS entry ", "WHERE entry.id = ?1 ")
     return try find.bind(id).first { CacheEntry($0) }
   }
 

@@ -50,6 +50,9 @@ final class DiskIndex {
   /// Whether `responses` has the columns of version 3.
   var hasAllColumns: Bool { version >= 3 }
 
+  /// Whether the index has the pins of version 5.
+  var hasPins: Bool { version >= 5 }
+
   /// Whether this version of the store can use the index and the files. Reading needs only the columns of version 1.
   var isCompatible: Bool {
     version == IndexSchema.version || mode != .readWrite && (1..<IndexSchema.version).contains(version)

@@ -25,6 +25,7 @@ public struct CacheEntry: Sendable, Equatable {
   public var variants: Int
   /// SHA-256 of the file.
   public var digest: [UInt8]
+  public var isPinned: Bool
 
   /// The path of the file, relative to the folder of the namespace.
   public var file: String { FileName(id: id, digest: digest, format: format).path }
@@ -57,14 +58,16 @@ public enum EntryOrder: String, Sendable, CaseIterable {
 
 extension CacheEntry {
   /// The columns that `init` reads, of the table `responses` under the name `entry`.
-  static let columns = """
+  static func columns(of index: DiskIndex) -> String { commonColumns + (index.hasPins ? ", entry.pinned" : ", 0") }
+
+  private static let commonColumns = """
     entry.id, entry.key, entry.url, entry.partition, entry.variant, entry.bytes, entry.allocated, entry.format,
     entry.media_type, entry.width, entry.height, entry.stored_at, entry.validated_at, entry.expires_at,
     iif(entry.uses > 0, entry.used_at, entry.delivered_at), entry.uses, entry.digest,
     iif(entry.variant = '', (
       SELECT count(*) FROM responses WHERE key = entry.key AND partition = entry.partition AND variant > ''), 0)
     """
-  static let columnCount: Int32 = 18
+  static let columnCount: Int32 = 19
 
   init(_ row: borrowing Row) {
     let key = row.text(1)
@@ -74,6 +77,6 @@ extension CacheEntry {
       byteCount: row.integer(5), allocated: row.integer(6), format: row.optionalText(7), mediaType: row.text(8),
       width: row.optionalInt(9), height: row.optionalInt(10), storedAt: row.int(11), validatedAt: row.int(12),
       expiresAt: row.int(13), lastUse: lastUse > 0 ? lastUse : nil, uses: row.int(15), variants: row.int(17),
-      digest: row.bytes(16))
+      digest: row.bytes(16), isPinned: row.int(18) == 1)
   }
 }

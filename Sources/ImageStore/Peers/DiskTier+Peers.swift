@@ -3,7 +3,7 @@ internal import Threads
 /// Coordinates with the peers: the other workers of the directory.
 extension DiskTier {
   /// The peer table; nil if there is none or the tier is not open. Callable from any thread.
-  public nonisolated var peerTable: PeerTable? { pins.peerTable }
+  public nonisolated var peerTable: PeerTable? { deliveries.peerTable }
 
   /// Whether another worker may be alive. If so, writes are committed soon, and files that it may have delivered are
   /// kept.
@@ -16,7 +16,7 @@ extension DiskTier {
   }
 
   func setPeerTable(_ peerTable: PeerTable?) {
-    pins.setPeerTable(peerTable)
+    deliveries.setPeerTable(peerTable)
     peerTable?.setUnlistedBytes(budget.reservedBytes)
   }
 

@@ -104,7 +104,7 @@ final class DecodeCoordinator {
     guard let decode = decodes[id], let priority = coalescer.priority(of: id) else {
       if case .ready(let task, let file) = readiness {
         storage.discard(task.output)
-        if let file { storage.unpin(file) }
+        if let file { storage.removeReader(of: file) }
       }
       return
     }
@@ -211,7 +211,7 @@ final class DecodeCoordinator {
       return nil
     }
     memory.giveBack(decode.waitingBytes)
-    if let file = decode.file { storage.unpin(file) }
+    if let file = decode.file { storage.removeReader(of: file) }
     return decode
   }
 

@@ -82,22 +82,24 @@ final class DeliveryCoordinator: DecodeClient {
     if !plan.wantsData || candidate.bytes != nil {
       perform(delivery) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.byteCount) {
-      // The pin keeps the file from a clear that comes later and does not apply to this load.
-      storage.perform({ tier.assumeIsolated { $0.pin(response) } }) { self.read(delivery, pinnedIn: $0 ? tier : nil) }
+      // The reader keeps the file from a clear that comes later and does not apply to this load.
+      storage.perform({ tier.assumeIsolated { $0.addReader(of: response) } }) {
+        self.read(delivery, keptIn: $0 ? tier : nil)
+      }
     } else {
-      read(delivery, pinnedIn: nil)
+      read(delivery, keptIn: nil)
     }
   }
 
   /// Performs a delivery that reads a file into memory, when the output can take it.
   ///
-  /// - Parameter tier: the tier that pins the file until it has been read.
-  private func read(_ delivery: Delivery, pinnedIn tier: DiskTier?) {
+  /// - Parameter tier: the tier that keeps the file until it has been read.
+  private func read(_ delivery: Delivery, keptIn tier: DiskTier?) {
     let response = delivery.candidate.response
     inlineReads.begin(response.byteCount) { [weak self, storage, inlineReads] in
       let end: @LoadingActor @Sendable () -> Void = {
         inlineReads.end(response.byteCount)
-        if let tier { storage.perform({ tier.assumeIsolated { $0.unpin(response.id) } }) {} }
+        if let tier { storage.perform({ tier.assumeIsolated { $0.removeReader(of: response.id) } }) {} }
       }
       guard let self, self.isActive(delivery.load) else { return end() }
       self.perform(delivery, then: end)

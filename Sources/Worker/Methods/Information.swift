@@ -179,6 +179,8 @@ extension JSONWriter {
       writer.member("entries", statistics.disk.entries)
       writer.member("bytes", statistics.disk.bytes)
       writer.member("limit", statistics.disk.limit)
+      writer.member("pinned", statistics.disk.pinned.entries)
+      writer.member("pinnedBytes", statistics.disk.pinned.bytes)
       writer.member("evicted", statistics.disk.evicted.total)
       writer.object("evictedFor") { writer in
         writer.member("limit", statistics.disk.evicted.limit)

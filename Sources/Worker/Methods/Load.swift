@@ -186,7 +186,7 @@ enum LoadParameters {
 
 extension [UInt8] {
   /// Parses two hexadecimal digits per byte, in either case.
-  fileprivate init?(hexadecimal text: Substring) {
+  init?(hexadecimal text: Substring) {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
     self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

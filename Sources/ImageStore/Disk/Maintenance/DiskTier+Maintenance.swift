@@ -15,7 +15,7 @@ extension DiskTier {
       return nil
     }
     let instant = ContinuousClock.now
-    drainPins()
+    drainDeliveries()
     if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
     guard !session.isSuspended else { return nil }
@@ -41,7 +41,7 @@ extension DiskTier {
     if let at = schedule.trimAt, at <= now { trim() }
     if let due = partials.nextExpiry, due <= now { partials.removeExpired(now: now) }
     sweepNextShard(now: now)
-    // Commit, so that maintenance neither holds the write lock nor pins an old read snapshot.
+    // Commit, so that maintenance neither holds the write lock nor keeps an old read snapshot.
     commitUnlessGathering(at: instant)
     return nextWake(instant, now)
   }

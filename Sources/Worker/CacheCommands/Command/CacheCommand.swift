@@ -32,7 +32,7 @@ struct CacheCommand: Sendable {
   }
 
   /// All commands, in the order of the help. No other place lists them.
-  static let all: [CacheCommand] = [list, usage, why, verify, remove]
+  static let all: [CacheCommand] = [list, usage, why, verify, remove, export, importing, pin, unpin]
 
   /// The options that every command has.
   static let commonOptions: [CommandOption] = [

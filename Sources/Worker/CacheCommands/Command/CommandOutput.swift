@@ -29,7 +29,8 @@ final class CommandOutput {
     try append(writer.line())
   }
 
-  private func append(_ bytes: [UInt8]) throws(CommandError) {
+  /// Writes bytes that are neither text nor JSON.
+  func append(_ bytes: [UInt8]) throws(CommandError) {
     buffer += bytes
     if buffer.count >= Self.bufferSize { try finish() }
   }

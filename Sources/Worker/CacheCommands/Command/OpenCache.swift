@@ -12,6 +12,8 @@ final class OpenCache: Sendable {
     case reading
     /// The command is a peer of the workers.
     case writing
+    /// The same, with a new cache if there is none.
+    case creating
   }
 
   /// The absolute path of the cache directory.
@@ -30,13 +32,14 @@ final class OpenCache: Sendable {
     namespace = options.cacheNamespace
     let folder = "\(directory)/\(namespace)"
     var status = stat()
-    guard stat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+    guard access == .creating || stat(folder, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR else {
       throw Self.missing(directory, namespace)
     }
     // The limits of the workers apply to the cache, so this tier has none and evicts nothing.
     tier = DiskTier(
       directory: directory, namespace: namespace, limit: .max, minFreeFraction: 0, verify: .never,
-      mode: access == .reading ? .readOnly : .readWrite, executor: ThreadExecutor(name: "disk"),
+      mode: access == .reading ? .readOnly : .readWrite, publishesLimit: false,
+      executor: ThreadExecutor(name: "disk"),
       onWarning: { printMessage("warning: \($0.message)") })
     do throws(StoreError) {
       try enter { tier throws(StoreError) in try tier.open() }

@@ -28,6 +28,7 @@ enum EntryText {
     if !entry.variant.isEmpty { name += " \(entry.variant)" }
     if !entry.partition.isEmpty { name += " (credentials \(entry.partition.prefix(8)))" }
     if !entry.url.hasSameBytes(as: entry.key) { name += " (\(entry.url))" }
+    if entry.isPinned { name += " (pinned)" }
     return name
   }
 
@@ -62,6 +63,7 @@ extension JSONWriter {
     if let lastUse = entry.lastUse { member("usedAt", Timestamp.format(lastUse)) }
     member("uses", entry.uses)
     member("variants", entry.variants)
+    member("pinned", entry.isPinned)
     member("file", entry.file)
   }
 }

@@ -12,6 +12,8 @@ extension CacheCommand {
       Running workers of the directory notice it at once: they drop the images from their memory, too, and do not store
       an image whose transfer began before. A file that was delivered in the last 60 seconds is deleted when they end, by
       the next worker if none is running. The bytes are those on disk.
+
+      A pin protects an image from --expired and --older-than. Any other filter removes pinned images and their pins.
       """,
     options: [.flag("all", "remove everything")] + FilterOptions.all,
     examples: [
