@@ -9,9 +9,9 @@ public struct TraceError: Error, Sendable {
 struct TraceFile: ~Copyable {
   private let descriptor: Int32
 
-  /// Opens the file, which loses its content. Fails for anything but a regular file.
+  /// Opens the file. Overwrites an earlier trace, but no other file.
   init(_ path: String) throws(TraceError) {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
+    let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
     guard descriptor >= 0 else { throw TraceError(message: String(cString: strerror(errno))) }
     if let problem = Self.claim(descriptor) {
       close(descriptor)
@@ -25,10 +25,16 @@ struct TraceFile: ~Copyable {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { return String(cString: strerror(errno)) }
     guard status.st_mode & S_IFMT == S_IFREG else { return "it is not a regular file" }
+    guard status.st_size == 0 || isTrace(descriptor) else { return "it exists and is not a trace" }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       return errno == EWOULDBLOCK ? "another process is writing a trace to it" : String(cString: strerror(errno))
     }
     return ftruncate(descriptor, 0) == 0 ? nil : String(cString: strerror(errno))
+  }
+
+  private static func isTrace(_ descriptor: Int32) -> Bool {
+    var bytes = [UInt8](repeating: 0, count: TraceWriter.beginning.count)
+    return pread(descriptor, &bytes, bytes.count, 0) == bytes.count && bytes == TraceWriter.beginning
   }
 
   deinit { close(descriptor) }

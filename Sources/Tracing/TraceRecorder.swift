@@ -119,6 +119,7 @@ public final class TraceRecorder: Sendable {
       }
       guard !isStopping else { break }
     }
+    writer.close()
     let summary = Summary(
       events: writer.eventCount, bytes: writer.byteCount, dropped: dropped + writer.refusedCount, error: writer.error)
     let waiting = state.withLock { state in

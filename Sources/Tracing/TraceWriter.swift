@@ -6,7 +6,7 @@ internal import LineRPC
 /// whose spans overlap. Times are microseconds since the start of the trace. Used on the thread of the trace only.
 public final class TraceWriter {
   private let start: ContinuousClock.Instant
-  private let file: TraceFile
+  private var file: TraceFile?
   private var pages: TracePages
   private var tracks: TraceTracks
   private var links = TraceLinks()
@@ -19,6 +19,9 @@ public final class TraceWriter {
   private var headerDrop: Int64?
   private let label: String
 
+  /// The first bytes of each trace, by which an earlier one is recognised.
+  static let beginning = Array("[{\"name\":\"process_name\",\"ph\":\"M\"".utf8)
+
   /// The amount of text at which it is written to the file.
   private static let maxPendingBytes = 256 << 10
   private static let tail = Array(
@@ -26,7 +29,7 @@ public final class TraceWriter {
 
   /// - Parameter label: describes the process, in the name of its group.
   init(file: consuming TraceFile, limit: Int64, start: ContinuousClock.Instant, label: String) throws(TraceError) {
-    self.file = file
+    self.file = consume file
     self.start = start
     self.label = label
     pages = TracePages(limit: limit, tail: Self.tail)
@@ -245,10 +248,16 @@ public final class TraceWriter {
     guard error == nil else { return }
     if pages.droppedUntil != headerDrop { writeHeader() }
     do throws(TraceError) {
-      try file.write(pages.takeWrites())
+      try file?.write(pages.takeWrites())
     } catch {
       self.error = error
     }
+  }
+
+  /// Writes all events and closes the file.
+  func close() {
+    flush()
+    file = nil
   }
 
   var byteCount: Int64 { pages.byteCount }

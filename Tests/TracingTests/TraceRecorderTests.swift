@@ -122,6 +122,11 @@ struct TraceRecorderTests {
     #expect(throws: TraceError.self) { try makeRecorder() }
     recorder.stop()
     try makeRecorder().stop()
+    let file = open(path, O_WRONLY | O_TRUNC)
+    _ = writeDescriptor(file, "[{\"name\":\"a host's own file\"}]", 30)
+    close(file)
+    #expect(throws: TraceError.self) { try makeRecorder() }
+    #expect(content().count == 30)
   }
 }
 

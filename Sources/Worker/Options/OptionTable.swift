@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Tracing
 
 typealias OptionPath<Value> = any WritableKeyPath<Options, Value> & Sendable
 
@@ -166,6 +167,12 @@ struct OptionDefinition: Sendable {
     .init(
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
+    .init(
+      "trace", "FILE", .optionalText(\.trace, check: checkPath), runtime: false,
+      "file for a timeline of all loads, to open in Perfetto; %p is replaced by the process ID"),
+    .init(
+      "trace-limit", "SIZE", .size(\.traceLimit, TraceRecorder.minLimit...(1 << 40)), runtime: false,
+      "max. size of a trace; the oldest events are dropped [256M]"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

@@ -55,6 +55,9 @@ public struct Options: Sendable {
   var endOfInput = EndMode.drain
   public var exitStatus = false
   var logLevel = LogLevel.warning
+  public var trace: String?
+  /// Bytes.
+  public var traceLimit: Int64 = 256 << 20
 
   public init() {}
 

@@ -5,6 +5,7 @@ internal import LineRPC
 internal import Loading
 internal import Platform
 internal import Threads
+internal import Tracing
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
 ///
@@ -17,7 +18,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel)
-  let (options, storage): (Options, DiskServices)
+  let (options, storage, trace): (Options, DiskServices, TraceRecorder?)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw StartError(
@@ -29,6 +30,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     }
     options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
+    trace = try openTrace(options, log)
   } catch {
     onStartError(error.message)
     return error.status
@@ -69,6 +71,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     let new = Session(
       options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
       log: log, onEnd: end)
+    if let trace { new.begin(trace) }
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
@@ -134,6 +137,15 @@ private func withCookies(_ options: Options) throws(StartError) -> Options {
     return options
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
+  }
+}
+
+private func openTrace(_ options: Options, _ log: Log) throws(StartError) -> TraceRecorder? {
+  guard let path = options.trace else { return nil }
+  do throws(TraceError) {
+    return try .open(CacheDirectory.absolute(path), limit: options.traceLimit, log)
+  } catch {
+    throw StartError(message: "the trace file \(path) cannot be used: \(error.message)")
   }
 }
 

@@ -22,6 +22,7 @@ final class Session {
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
+  var tracing = Tracing.off
   let startedAt = ContinuousClock.now
   private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
@@ -183,9 +184,13 @@ final class Session {
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
     let next = loader.advance()
-    for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
+    for change in loader.takeHealthChanges() {
+      log.info(change.logLine(at: .now))
+      loader.trace?.healthChanged(change)
+    }
     endIfDone()
     writer.flush()
+    loader.trace?.loadingThreadWorked(from: LoadingActor.executor.batchStart, to: .now)
     switch drainState {
     case .notYet: return next
     case .until(let end): return next.map { min($0, end) } ?? end
@@ -238,6 +243,7 @@ final class Session {
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
     log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
-    onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
+    let status = outcome.exitStatus(reportingFailures: options.exitStatus)
+    endTrace { [onEnd] in onEnd(status) }
   }
 }

@@ -1,0 +1,16 @@
+/// The state of the loader that a trace records.
+extension Loader {
+  var figures: TraceSampler.Figures {
+    let memory = cache.memory.counts
+    return TraceSampler.Figures(
+      waiting: jobs.scheduler.waiting.total, active: jobs.scheduler.activeCount,
+      window: jobs.scheduler.transfers.window.size, received: jobs.counts.bytes,
+      memoryHits: observation.counts.memoryHits, inMemory: memory.bytes, evicted: memory.evicted)
+  }
+
+  /// Records the loads that have not ended, for a trace that is about to stop.
+  public func traceUnfinishedLoads() {
+    guard let trace else { return }
+    for load in registry.allLoads { trace.ended(TracedLoad(unfinished: load)) }
+  }
+}
