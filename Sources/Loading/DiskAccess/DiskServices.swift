@@ -65,23 +65,28 @@ public final class DiskServices: Sendable {
   }
 
   /// Runs `work` on the disk thread and passes its result to `completion` on the loading thread.
-  ///
-  /// - Parameter name: the name of the work in a trace, which leaves out work without one.
   func perform<Result: Sendable>(
-    _ name: StaticString? = nil, _ work: @escaping @Sendable () -> Result,
-    then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+    _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
     executor.run {
-      let result: Result
-      if let name, let recorder = self.recorder {
-        let start = ContinuousClock.now
-        result = work()
-        recorder.diskWorked(name, from: start, to: .now)
-      } else {
-        result = work()
-      }
+      let result = work()
       LoadingActor.run { completion(result) }
     }
+  }
+
+  /// As `perform` without a name, for work that a trace shows under this name.
+  func perform<Result: Sendable>(
+    _ name: StaticString, _ work: @escaping @Sendable () -> Result,
+    then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+  ) {
+    perform(
+      {
+        guard let recorder = self.recorder else { return work() }
+        let start = ContinuousClock.now
+        let result = work()
+        recorder.diskWorked(name, from: start, to: .now)
+        return result
+      }, then: completion)
   }
 
   /// Records the work of the disk thread, until it is set to nil. May be set on any thread.

@@ -1,3 +1,5 @@
+internal import ImageStore
+
 /// The state of the loader that a trace records.
 extension Loader {
   var figures: TraceSampler.Figures {

@@ -30,7 +30,7 @@ public final class LoaderTrace {
     let now = ContinuousClock.now
     recorder.add { writer in
       writer.instant(
-        "retry", "origin", writer.waitingRow(of: origin), at: writer.time(now), scope: .thread,
+        "retry", "origin", on: writer.waitingRow(of: origin), at: writer.time(now), scope: .thread,
         [
           "url": .text(redacted(url)), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
           "error": .text(error.kind.rawValue),
@@ -48,7 +48,7 @@ public final class LoaderTrace {
         arguments.append("heldMs", .number(max(0, now.duration(to: until).milliseconds)))
       }
       writer.instant(
-        .text(state.health.rawValue), "origin", writer.waitingRow(of: state.origin), at: writer.time(now),
+        .text(state.health.rawValue), "origin", on: writer.waitingRow(of: state.origin), at: writer.time(now),
         scope: .process, arguments)
     }
   }
@@ -57,7 +57,7 @@ public final class LoaderTrace {
   public nonisolated func decoderWorked(_ activity: DecoderActivity) {
     recorder.add { writer in
       writer.span(
-        .constant(activity.task), "decoder", writer.row(.decoder(activity.decoder)), from: writer.time(activity.start),
+        .constant(activity.task), "decoder", on: writer.row(.decoder(activity.decoder)), from: writer.time(activity.start),
         to: writer.time(activity.end), color: activity.hasFailed ? "terrible" : nil)
     }
   }
@@ -65,7 +65,7 @@ public final class LoaderTrace {
   /// Records a batch of work on the loading thread, if it was long enough for other work to wait for it.
   public func loadingThreadWorked(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
     guard start.duration(to: end) >= .milliseconds(1) else { return }
-    recorder.add { $0.span("batch", "thread", $0.row(.loading), from: $0.time(start), to: $0.time(end)) }
+    recorder.add { $0.span("batch", "thread", on: $0.row(.loading), from: $0.time(start), to: $0.time(end)) }
   }
 }
 
@@ -73,7 +73,7 @@ extension TraceRecorder {
   /// Records work on the disk thread, unless it is shorter than 10 µs.
   func diskWorked(_ name: StaticString, from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
     guard start.duration(to: end) >= .microseconds(10) else { return }
-    add { $0.span(.constant(name), "disk", $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
+    add { $0.span(.constant(name), "disk", on: $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
   }
 
   /// Records entries that were evicted from the disk tier.
@@ -81,7 +81,7 @@ extension TraceRecorder {
     let now = ContinuousClock.now
     add {
       $0.instant(
-        "evicted", "disk", $0.row(.disk), at: $0.time(now), scope: .thread, ["count": .number(Int64(count))])
+        "evicted", "disk", on: $0.row(.disk), at: $0.time(now), scope: .thread, ["count": .number(Int64(count))])
     }
   }
 }

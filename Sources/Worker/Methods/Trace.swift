@@ -1,6 +1,8 @@
+internal import ImageCodec
 internal import LineRPC
 internal import Loading
 internal import Platform
+internal import Threads
 internal import Tracing
 
 extension Session {
