@@ -22,6 +22,11 @@ public struct TraceArguments: Sendable, ExpressibleByDictionaryLiteral {
   public mutating func append(_ name: StaticString, _ value: Value) { members.append((name, value)) }
 }
 
+/// The number that the events of a span or of an arrow have in common: within their group, or in the whole trace.
+enum TraceID {
+  case local(UInt64), global(UInt64)
+}
+
 /// The longest text of an argument, in characters. An event with several of this length fits into a page.
 private let maxTextLength = 400
 
@@ -29,7 +34,7 @@ extension JSONWriter {
   /// Begins an event. `end` must follow.
   mutating func begin(
     _ name: TraceName, _ phase: StaticString, _ category: StaticString, _ track: TraceTrack, at time: Int64,
-    id: UInt64? = nil
+    id: TraceID? = nil
   ) {
     beginObject()
     switch name {
@@ -41,7 +46,11 @@ extension JSONWriter {
     member("pid", track.pid)
     member("tid", track.tid)
     member("ts", time)
-    if let id { member("id", String(id, radix: 16)) }
+    switch id {
+    case .local(let number): object("id2") { $0.member("local", String(number, radix: 16)) }
+    case .global(let number): member("id", String(number, radix: 16))
+    case nil: break
+    }
   }
 
   mutating func end(_ arguments: TraceArguments) {

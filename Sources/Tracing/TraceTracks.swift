@@ -21,10 +21,10 @@ struct TraceTracks {
 
   /// The group of this process itself.
   static let worker = 1
-  /// The row for spans that overlap.
-  static let overlapping = 0
   /// The number of the first lane's row.
   static let firstLane = 1000
+  /// The row for spans that overlap. It may be high and is therefore the last of its group.
+  static let overlapping = 9999
   static let othersName = "other origins"
 
   /// The largest number of groups at a time. Further ones share one.

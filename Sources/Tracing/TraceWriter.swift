@@ -125,10 +125,10 @@ public final class TraceWriter {
   /// Writes a span on a row whose spans overlap, with parts that follow each other.
   public func overlappingSpan(
     _ name: TraceName, _ category: StaticString, on track: TraceTrack, from start: Int64, to end: Int64,
-    parts: [Part], color: StaticString? = nil, _ arguments: TraceArguments = [:]
+    parts: [Part] = [], color: StaticString? = nil, _ arguments: TraceArguments = [:]
   ) {
     lastID += 1
-    let id = lastID
+    let id = TraceID.local(lastID)
     write(endingAt: end, count: 2 + 2 * parts.count) { json in
       json.begin(name, "b", category, track, at: start, id: id)
       if let color { json.member("cname", constant: color) }
@@ -170,7 +170,7 @@ public final class TraceWriter {
   public func link(_ key: UInt64, _ name: TraceName, on track: TraceTrack, from start: Int64) {
     guard let other = links.link(key, TraceLinks.End(track: track, start: start)) else { return }
     lastID += 1
-    let id = lastID
+    let id = TraceID.global(lastID)
     let ends = [other, TraceLinks.End(track: track, start: start)].sorted { $0.start < $1.start }
     write(endingAt: ends[1].start, count: 2) { json in
       json.begin(name, "s", "flow", ends[0].track, at: ends[0].start, id: id)

@@ -11,6 +11,8 @@ from trace_check import Event, problems, read
 NAMES: list[Event] = [
     {"name": "process_name", "ph": "M", "pid": 1, "tid": 0, "args": {"name": "p"}},
     {"name": "thread_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "t"}},
+    {"name": "process_name", "ph": "M", "pid": 2, "tid": 0, "args": {"name": "q"}},
+    {"name": "thread_name", "ph": "M", "pid": 2, "tid": 1, "args": {"name": "u"}},
 ]
 
 
@@ -31,6 +33,10 @@ RIGHT: dict[str, list[Event]] = {
         event("e", 5, id="1", name="b"), event("e", 5, id="1"),
     ],
     "async trees that overlap": [event("b", 0, id="1"), event("b", 1, id="2"), event("e", 2, id="1"), event("e", 3, id="2")],
+    "equal local ids of two groups": [
+        event("b", 0, id2={"local": "1"}), event("b", 1, id2={"local": "1"}, pid=2), event("e", 2, id2={"local": "1"}),
+        event("e", 3, id2={"local": "1"}, pid=2),
+    ],
     "a flow": [span(0, 2), span(3, 4), event("s", 1, id="1"), event("f", 5, id="1", bp="e")],
     "a flow to the next span": [span(0, 2), span(3, 4), event("s", 1, id="1"), event("f", 2.5, id="1")],
     "a counter in a ring": [event("C", time, args={"a": time}) for time in (3, 4, 1, 2)],
@@ -53,6 +59,8 @@ BROKEN: dict[str, list[Any]] = {
     "must not have ['dur']": [event("i", 0, s="t", dur=1)],
     "name is not a text": [span(0, 1, name=3)],
     "id is not a text": [event("b", 0, id=3)],
+    "id2 is not": [event("b", 0, id2={"global": "1"})],
+    "must not have ['id']": [event("b", 0, id="1", id2={"local": "1"})],
     "tid is not an integer": [span(0, 1, tid="1")],
     "dur is not a time": [span(0, -1)],
     "ts is not a time": [span("0", 1)],  # type: ignore[arg-type]

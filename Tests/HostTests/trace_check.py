@@ -25,8 +25,8 @@ Row = tuple[int, int]
 """pid and tid"""
 
 MEMBERS = {
-    "B": {"cname"}, "E": set(), "X": {"dur", "cname"}, "i": {"s"}, "C": set(), "b": {"id", "cname"}, "e": {"id"},
-    "n": {"id"}, "s": {"id"}, "t": {"id"}, "f": {"id", "bp"}, "M": set(),
+    "B": {"cname"}, "E": set(), "X": {"dur", "cname"}, "i": {"s"}, "C": set(), "b": {"id", "id2", "cname"},
+    "e": {"id", "id2"}, "n": {"id", "id2"}, "s": {"id"}, "t": {"id"}, "f": {"id", "bp"}, "M": set(),
 }  # fmt: skip
 """The members of each type of event beside those that all have. Other types are not used here."""
 METADATA = {
@@ -36,7 +36,7 @@ METADATA = {
 COLORS = set(
     """thread_state_uninterruptible thread_state_iowait thread_state_running thread_state_runnable
     thread_state_sleeping thread_state_unknown generic_work good bad terrible black grey white yellow olive rail_response
-    rail_animation rail_idle rail_load startup""".split()
+    rail_animation rail_idle rail_load startup background_memory_dump light_memory_dump detailed_memory_dump""".split()
 )
 """Of the reserved names in the colour scheme of the trace viewer."""
 DROPPED = "older events dropped"
@@ -62,9 +62,9 @@ class Trace(NamedTuple):
             if event["ph"] == "X":
                 yield event
             elif event["ph"] == "b":
-                open_spans[event["cat"], event["id"]].append(event)
+                open_spans[tree_of(event)].append(event)
             elif event["ph"] == "e":
-                begin = open_spans[event["cat"], event["id"]].pop()
+                begin = open_spans[tree_of(event)].pop()
                 yield {**begin, "ph": "X", "dur": event["ts"] - begin["ts"]}
 
 
@@ -121,13 +121,15 @@ def problem_of(event: Any) -> Optional[str]:
     if phase not in MEMBERS:
         return f"ph {phase!r} is not a type of event that is used"
     required = {"name", "ph", "pid", "tid"} | ({"args"} if phase in "CM" else set()) | (set() if phase == "M" else {"cat", "ts"})
-    required |= MEMBERS[phase] & {"dur", "id", "s"}
-    missing, unknown = required - event.keys(), event.keys() - required - MEMBERS[phase] - {"args"}
+    required |= MEMBERS[phase] & {"dur", "s", "id2" if "id2" in event else "id"}
+    missing, unknown = required - event.keys(), event.keys() - required - (MEMBERS[phase] - {"id", "id2"}) - {"args"}
     if missing or unknown:
         return f"ph {phase} misses {sorted(missing)} and must not have {sorted(unknown)}"
     for name in ("name", "cat", "id", "s", "bp", "cname"):
         if name in event and not isinstance(event[name], str):
             return f"{name} is not a text"
+    if "id2" in event and (event["id2"].keys() != {"local"} or not isinstance(event["id2"]["local"], str)):
+        return "id2 is not an object with a local id"
     for name in ("pid", "tid"):
         if type(event[name]) is not int:
             return f"{name} is not an integer"
@@ -149,6 +151,11 @@ def problem_of(event: Any) -> Optional[str]:
         if event["args"].keys() != {name} or type(event["args"][name]) is not kind:
             return "this metadata is unknown, or its args are wrong"
     return None
+
+
+def tree_of(event: Event) -> tuple[str, str, Optional[int]]:
+    """The tree of an async event: its category and id, which is its group's own if it is local."""
+    return (event["cat"], event["id2"]["local"], event["pid"]) if "id2" in event else (event["cat"], event["id"], None)
 
 
 def is_number(value: Any, minimum: float = -math.inf) -> bool:
@@ -207,10 +214,10 @@ class Slices:
 
 
 def problems_of_async(events: Iterable[Event]) -> Iterator[str]:
-    trees: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    trees: dict[tuple[str, str, Optional[int]], list[Event]] = defaultdict(list)
     for event in events:
         if event["ph"] in "ben":
-            trees[event["cat"], event["id"]].append(event)
+            trees[tree_of(event)].append(event)
     for tree in trees.values():
         stack: list[Event] = []
         # A stable sort, as in the viewer: events of the same time stay in the order of the file.

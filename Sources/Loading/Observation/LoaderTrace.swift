@@ -95,15 +95,15 @@ enum WorkerRow {
 extension TraceWriter {
   func row(_ row: WorkerRow) -> TraceTrack {
     switch row {
-    case .loading: self.row(1, named: "loading", in: worker)
-    case .disk: self.row(2, named: "disk", in: worker)
+    case .loading: self.row(1, named: "loading thread", in: worker)
+    case .disk: self.row(2, named: "disk thread", in: worker)
     case .decoder(let number): self.row(10 + number, named: "decoder \(number)", in: worker)
     }
   }
 
-  func waitingRow(of origin: Origin) -> TraceTrack {
-    overlappingRow(named: "waiting", in: group(named: origin.description))
-  }
+  func waitingRow(of origin: Origin) -> TraceTrack { waitingRow(of: group(named: origin.description)) }
+
+  func waitingRow(of group: Group) -> TraceTrack { overlappingRow(named: "waiting", in: group) }
 }
 
 /// The URL as a trace may show it: without user info and query. Nothing but the scheme is left of a URL that is neither

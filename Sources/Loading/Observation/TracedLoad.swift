@@ -11,6 +11,7 @@ struct TracedLoad: Sendable {
 
   var load: UInt64?
   var transfer: UInt64?
+  /// As the host gave it: it may contain secrets.
   var url: String
   var origin: Origin
   var priority: Priority
@@ -36,44 +37,33 @@ struct TracedLoad: Sendable {
 
   func write(to writer: TraceWriter) {
     let group = writer.group(named: origin.description)
+    let waitingRow = writer.waitingRow(of: group)
     let accepted = writer.time(timeline.acceptedAt)
-    var (waiting, working): ([Interval], [Interval]) = ([], [])
-    timeline.forEachInterval { phase, start, end in
-      let interval = (phase, accepted + start, accepted + end)
-      if phase.isWaiting { waiting.append(interval) } else { working.append(interval) }
-    }
     let url = redacted(url)
-    let name = url.lastPathComponent
-    var arguments = arguments
-    arguments.append("url", .text(url))
-    let row = writer.overlappingRow(named: "waiting", in: group)
-    if let start = waiting.first?.start, let end = waiting.last?.end {
-      write(waiting, "waiting", to: writer, on: row, from: start, to: end, arguments)
+    let arguments = arguments(url)
+    var working: [Interval] = []
+    timeline.forEachInterval { phase, start, end in
+      let (start, end) = (accepted + start, accepted + end)
+      guard phase.isWaiting else { return working.append((phase, start, end)) }
+      writer.overlappingSpan(.constant(phase.name), "phase", on: waitingRow, from: start, to: end, arguments)
     }
     guard let start = working.first?.start, let end = working.last?.end else { return }
     guard let lane = writer.lane(named: "load", in: group, from: start, to: end) else {
       // More loads at a time than lanes.
-      return write(working, "loading", to: writer, on: row, from: start, to: end, arguments)
+      let parts = working.map { TraceWriter.Part(.constant($0.phase.name), from: $0.start, to: $0.end) }
+      return writer.overlappingSpan(
+        "further loads", "phase", on: waitingRow, from: start, to: end, parts: parts, color: color, arguments)
     }
-    writer.span(.text(name), "load", on: lane, from: start, to: end, color: color, arguments)
+    writer.span(.text(url.lastPathComponent), "load", on: lane, from: start, to: end, color: color, arguments)
     for (phase, start, end) in working {
       writer.span(.constant(phase.name), "phase", on: lane, from: start, to: end, color: phase.color)
     }
     if let transfer { writer.link(transfer, "shared transfer", on: lane, from: start) }
   }
 
-  private func write(
-    _ intervals: [Interval], _ name: TraceName, to writer: TraceWriter, on row: TraceTrack, from start: Int64,
-    to end: Int64, _ arguments: TraceArguments
-  ) {
-    writer.overlappingSpan(
-      name, "phase", on: row, from: start, to: end,
-      parts: intervals.map { TraceWriter.Part(.constant($0.phase.name), from: $0.start, to: $0.end) },
-      color: color, arguments)
-  }
-
-  private var arguments: TraceArguments {
-    var arguments: TraceArguments = ["totalUs": .number(timeline.total)]
+  /// - Parameter url: the redacted URL.
+  private func arguments(_ url: String) -> TraceArguments {
+    var arguments: TraceArguments = ["url": .text(url), "totalUs": .number(timeline.total)]
     if let load { arguments.append("load", .number(Int64(bitPattern: load))) }
     if let transfer { arguments.append("transfer", .number(Int64(bitPattern: transfer))) }
     arguments.append("priority", .text(priority.name))
@@ -120,16 +110,15 @@ extension LoadTimeline.Phase {
   /// One of the names in the colour scheme of Chromium's trace viewer.
   fileprivate var color: StaticString {
     switch self {
-    case .lookup, .wait: "grey"
+    case .lookup, .wait, .decodeWait: "grey"
     case .name: "olive"
     case .connect: "yellow"
-    case .tls: "thread_state_runnable"
+    case .tls: "rail_idle"
     case .request: "rail_response"
     case .body: "good"
-    case .store: "thread_state_iowait"
-    case .decodeWait: "thread_state_sleeping"
-    case .decode: "rail_animation"
-    case .deliver: "thread_state_running"
+    case .store: "bad"
+    case .decode: "detailed_memory_dump"
+    case .deliver: "background_memory_dump"
     }
   }
 }
