@@ -10,9 +10,10 @@ extension Loader {
       memoryHits: observation.counts.memoryHits, inMemory: memory.bytes, evicted: memory.evicted)
   }
 
-  /// Records the loads that have not ended, for a trace that is about to stop.
-  public func traceUnfinishedLoads() {
+  /// Records the loads that have not ended, and the last counters, for a trace that is about to stop.
+  public func completeTrace() {
     guard let trace else { return }
+    trace.sampleLast(figures, at: .now)
     for load in registry.allLoads { trace.ended(TracedLoad(unfinished: load)) }
   }
 }

@@ -26,6 +26,10 @@ public final class LoaderTrace {
     return sampler.next
   }
 
+  func sampleLast(_ figures: TraceSampler.Figures, at now: ContinuousClock.Instant) {
+    if let sample = sampler.take(figures, at: now) { recorder.add { sample.write(to: $0) } }
+  }
+
   func retrying(_ url: String, at origin: Origin, attempt: Int, delay: Duration, after error: LoadError) {
     let now = ContinuousClock.now
     recorder.add { writer in

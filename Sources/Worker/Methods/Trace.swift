@@ -99,7 +99,7 @@ extension Session {
   private func endTrace(
     _ recorder: TraceRecorder, then completion: @escaping @Sendable (TraceRecorder.Summary) -> Void
   ) {
-    loader.traceUnfinishedLoads()
+    loader.completeTrace()
     loader.trace = nil
     decoders.observe(nil)
     tracing = .off
