@@ -26,7 +26,7 @@ from package import ROOT
 LOADS = int(os.environ.get("TRACE_LOADS", "5000"))
 MEGABYTE = 1 << 20
 QUESTIONS = ROOT / "examples" / "operating" / "trace_questions.py"
-PHASES = ["lookup", "wait", "name", "connect", "tls", "request", "body", "store", "decodeWait", "decode", "deliver"]
+PHASES = ["lookup", "wait", "dns", "connect", "tls", "request", "body", "store", "decodeWait", "decode", "deliver"]
 
 Message = dict[str, Any]
 

@@ -23,7 +23,7 @@ Interval = tuple[int, int]
 
 WORKER = 1
 """The group of the worker's own threads. Each origin has another."""
-OF_ORIGIN = ("name", "connect", "tls", "request", "body")
+OF_ORIGIN = ("dns", "connect", "tls", "request", "body")
 """The phases that depend on the origin and the network."""
 ENDED_WELL = ("miss", "memory", "disk", "revalidated", "stale", "unfinished")
 """The values of `cache` in answers, and loads that were under way at the end of the trace."""

@@ -173,10 +173,10 @@ final class Transfer {
   }
 
   private var times: TransferTimes {
-    var times = TransferTimes(startedAt: watch.hopStartedAt, endedAt: clock.now)
+    var times = TransferTimes(startedAt: watch.hopStartedAt, endedAt: .now)
     times.redirects = redirectChain.redirects
     let durations: (name: Duration?, connect: Duration?, tls: Duration?) = easy?.durations ?? (nil, nil, nil)
-    let looked = watch.hopStartedAt.duration(to: watch.stage == .resolving ? clock.now : watch.resolvedAt)
+    let looked = watch.hopStartedAt.duration(to: watch.stage == .resolving ? times.endedAt : watch.resolvedAt)
     let isResolvedByCurl = watch.stage != .resolving && addressKey == nil && !origin.isAddress
     times.name = isResolvedByCurl ? durations.name : looked > .zero ? looked : nil
     (times.connect, times.tls) = (durations.connect, durations.tls)
@@ -184,7 +184,7 @@ final class Transfer {
     case .resolving: break
     case .connecting:
       // The step in which the hop ended: the handshake if there was a TCP connection, otherwise connecting.
-      let rest = watch.resolvedAt.duration(to: clock.now) - (isResolvedByCurl ? durations.name ?? .zero : .zero)
+      let rest = watch.resolvedAt.duration(to: times.endedAt) - (isResolvedByCurl ? durations.name ?? .zero : .zero)
       if let connect = durations.connect { times.tls = max(.zero, rest - connect) } else { times.connect = rest }
     case .waiting: times.requestSentAt = watch.requestSentAt
     case .receiving: (times.requestSentAt, times.firstByteAt) = (watch.requestSentAt, watch.firstByteAt)
@@ -226,7 +226,7 @@ final class Transfer {
       return false
     }
     hop.connection = connection
-    watch.requestSent(now: clock.now, unixTime: secondsSinceEpoch())
+    watch.requestSent(now: .now, unixTime: secondsSinceEpoch())
     clock.check(by: due)
     return true
   }
@@ -263,7 +263,8 @@ final class Transfer {
 
   /// Returns false to make curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
-    watch.received(now: clock.now)
+    // The loop's clock stands still within a turn, in which the request may have been sent.
+    watch.received(now: watch.stage == .receiving ? clock.now : .now)
     let wasComplete = receiver.isHeadComplete
     let goesOn = receiver.received(line: line, from: redirectChain.target.url)
     if receiver.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }

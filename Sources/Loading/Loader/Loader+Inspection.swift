@@ -14,6 +14,8 @@ extension Loader {
     public var isPaused: Bool
     public var origins: [OriginState]
     public var counts: LoaderCounts
+    /// The failures of loads, of prefetch items and of background revalidations, the most frequent kind first.
+    public var failures: [FailureTable.Entry]
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
     public var disk: DiskTier.Counts
@@ -34,7 +36,8 @@ extension Loader {
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          failures: self.observation.failures.all, memory: self.cache.memory.counts, disk: disk,
+          decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -152,8 +155,7 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    var timeline = LoadTimeline(acceptedAt: .now)
-    timeline.enter(.store, at: timeline.acceptedAt)
+    let timeline = LoadTimeline(acceptedAt: .now, in: .store)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in

@@ -154,7 +154,7 @@ public final class Loader {
     jobs.unsubscribe(load)
     load.timeline.end(at: .now)
     let report = LoadReport(of: load, result)
-    observation.record(report)
+    record(report)
     trace?.ended(TracedLoad(report, priority: load.priority))
     switch result {
     case .success(var image):
@@ -166,6 +166,26 @@ public final class Loader {
     }
     registry.releaseID(id)
     return true
+  }
+
+  private func record(_ report: LoadReport) { observation.record(report, at: storage.now()) }
+
+  /// Records the failure of a prefetch item that did not become a load.
+  func recordFailure(_ error: LoadError, ofItem url: String, at origin: Origin) {
+    record(
+      LoadReport(
+        requester: .prefetch, url: url, origin: origin, outcome: .failure(error), attempts: error.attempts,
+        timeline: LoadTimeline(acceptedAt: .now)))
+  }
+
+  /// Must be called after loads have ended.
+  ///
+  /// - Returns: whether most loads fail, if that has changed or is to be repeated; and the time at which to call again
+  ///   if nothing happens before.
+  public func checkFailures(at now: ContinuousClock.Instant) -> (
+    event: FailureAlarm.Event?, next: ContinuousClock.Instant?
+  ) {
+    (observation.alarm.check(at: now), observation.alarm.nextCheck)
   }
 }
 

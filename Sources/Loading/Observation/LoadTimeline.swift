@@ -26,19 +26,22 @@ public struct LoadTimeline: Sendable {
 
   public let acceptedAt: ContinuousClock.Instant
   /// The current phase; the last one if the load has ended.
-  public private(set) var phase = Phase.lookup
+  public private(set) var phase: Phase
   /// The start of the first attempt; nil if there was none.
   public private(set) var queued: Int64?
   /// The start of the current phase; the end of the load if it has ended.
   private var began: Int64 = 0
   private var durations: Durations = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
   /// The set of phases that happened, as bits.
-  private var happened: UInt16 = 1
+  private var happened: UInt16 = 0
 
   /// One duration per phase.
   private typealias Durations = (Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64)
 
-  public init(acceptedAt: ContinuousClock.Instant) { self.acceptedAt = acceptedAt }
+  public init(acceptedAt: ContinuousClock.Instant, in phase: Phase = .lookup) {
+    (self.acceptedAt, self.phase) = (acceptedAt, phase)
+    mark(phase)
+  }
 
   // MARK: - Reading
 

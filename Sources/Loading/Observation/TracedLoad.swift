@@ -87,12 +87,12 @@ struct TracedLoad: Sendable {
 }
 
 extension LoadTimeline.Phase {
-  /// The name in a trace.
+  /// The name in a trace, which is that of the member of `timing` without `Ms`.
   var name: StaticString {
     switch self {
     case .lookup: "lookup"
     case .wait: "wait"
-    case .name: "name"
+    case .name: "dns"
     case .connect: "connect"
     case .tls: "tls"
     case .request: "request"

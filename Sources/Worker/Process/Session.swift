@@ -183,7 +183,10 @@ final class Session {
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
-    let next = loader.advance()
+    var next = loader.advance()
+    let failures = loader.checkFailures(at: .now)
+    if let event = failures.event { log.warning(event.logLine) }
+    next = [next, failures.next].compactMap(\.self).min()
     for change in loader.takeHealthChanges() {
       log.info(change.logLine(at: .now))
       loader.trace?.healthChanged(change)
