@@ -83,7 +83,11 @@ let package = Package(
     tests(of: "LineRPC", uses: ["Text", "Threads", "Platform"]),
     tests(of: "Tracing", uses: ["LineRPC", "Threads", "Platform"]),
     tests(
-      of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
+      of: "Loading",
+      uses: [
+        "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing", "Text", "Threads",
+        "Platform",
+      ]),
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),

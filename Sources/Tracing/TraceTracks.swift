@@ -12,6 +12,8 @@ struct TraceTracks {
   struct Group {
     let pid: Int
     let name: String
+    /// The place of the group.
+    let sortIndex: Int
     /// The names of the rows, by number. Those of lanes follow from their number.
     var rows: [Int: String] = [:]
     var lanes = TraceLanes()
@@ -23,8 +25,10 @@ struct TraceTracks {
   static let worker = 1
   /// The number of the first lane's row.
   static let firstLane = 1000
-  /// The row for spans that overlap. It may be high and is therefore the last of its group.
+  /// The row for spans that overlap, and for instants.
   static let overlapping = 9999
+  /// What is added to the number of a group that comes after the others.
+  static let lastGroups = 1_000_000
   static let othersName = "other origins"
 
   /// The largest number of groups at a time. Further ones share one.
@@ -35,14 +39,17 @@ struct TraceTracks {
   init(maxGroups: Int) { self.maxGroups = maxGroups }
 
   /// Returns the name under which a group is kept, and whether it is new.
-  mutating func admit(_ name: String, lap: Int) -> (key: String, isNew: Bool) {
+  mutating func admit(_ name: String, isLast: Bool, lap: Int) -> (key: String, isNew: Bool) {
     if groups[name] != nil {
       groups[name]!.lastLap = lap
       return (name, false)
     }
-    guard groups.count < maxGroups || name == Self.othersName else { return admit(Self.othersName, lap: lap) }
+    guard groups.count < maxGroups || name == Self.othersName else {
+      return admit(Self.othersName, isLast: isLast, lap: lap)
+    }
     lastPID += 1
-    groups[name] = Group(pid: lastPID, name: name, lastLap: lap)
+    let sortIndex = isLast ? Self.lastGroups + lastPID : lastPID
+    groups[name] = Group(pid: lastPID, name: name, sortIndex: sortIndex, lastLap: lap)
     return (name, true)
   }
 

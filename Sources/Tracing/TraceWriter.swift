@@ -52,11 +52,13 @@ public final class TraceWriter {
   public let worker = Group(key: "", pid: TraceTracks.worker)
 
   /// Returns the group with this name, which is created if needed.
-  public func group(named name: String) -> Group {
-    let (key, isNew) = tracks.admit(name, lap: lap)
-    let pid = tracks.modify(key) { $0.pid }
-    if isNew { writeName(of: pid, key) }
-    return Group(key: key, pid: pid)
+  ///
+  /// - Parameter isLast: whether the group comes after those of which this is false.
+  public func group(named name: String, isLast: Bool = false) -> Group {
+    let (key, isNew) = tracks.admit(name, isLast: isLast, lap: lap)
+    let group = tracks.modify(key) { $0 }
+    if isNew { writeName(of: group) }
+    return Group(key: key, pid: group.pid)
   }
 
   /// Returns the row with this number, which is named if it is new. Its spans must nest.
@@ -77,7 +79,7 @@ public final class TraceWriter {
 
   private var workerRows: [Int: String] = [:]
 
-  /// Returns the row of the group for spans that overlap.
+  /// Returns the row of the group for spans that overlap, and for instants.
   public func overlappingRow(named name: String, in group: Group) -> TraceTrack {
     row(TraceTracks.overlapping, named: name, in: group)
   }
@@ -212,14 +214,14 @@ public final class TraceWriter {
   private func startLap() {
     lap = pages.lap
     for group in tracks.startLap(lap) {
-      writeName(of: group.pid, group.name)
+      writeName(of: group)
       for (number, name) in group.rows { writeName(of: TraceTrack(pid: group.pid, tid: number), name) }
     }
     for (number, name) in workerRows { writeName(of: TraceTrack(pid: worker.pid, tid: number), name) }
   }
 
-  private func writeName(of pid: Int, _ name: String) {
-    write(endingAt: .min, count: 2) { $0.name(of: pid, name, sortIndex: pid) }
+  private func writeName(of group: TraceTracks.Group) {
+    write(endingAt: .min, count: 2) { $0.name(of: group.pid, group.name, sortIndex: group.sortIndex) }
   }
 
   private func writeName(of track: TraceTrack, _ name: String) {

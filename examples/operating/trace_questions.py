@@ -23,6 +23,8 @@ Interval = tuple[int, int]
 
 WORKER = 1
 """The group of the worker's own threads. Each origin has another."""
+WAITING = ", waiting"
+"""The end of the name of a group with the waits of an origin's loads."""
 OF_ORIGIN = ("dns", "connect", "tls", "request", "body")
 """The phases that depend on the origin and the network."""
 ENDED_WELL = ("miss", "memory", "disk", "revalidated", "stale", "unfinished")
@@ -65,6 +67,22 @@ class Recorded:
         self._begun: dict[tuple[int, str], list[Event]] = defaultdict(list)
         for event in trace:
             self._add(event)
+        self._join_groups()
+
+    def _join_groups(self) -> None:
+        """Moves the waits of an origin's loads, which are in another group, to the group of the origin."""
+        numbers = {name: group for group, name in self.names.items()}
+        for group, name in list(self.names.items()):
+            if name.endswith(WAITING):
+                origin = numbers.setdefault(name.removesuffix(WAITING), group)
+                self.names[origin] = name.removesuffix(WAITING)
+                if origin != group:
+                    for phase, intervals in self.phases.pop(group, {}).items():
+                        self.phases[origin][phase] += intervals
+                    self.retried[origin] += self.retried.pop(group, [])
+                    for number, load in self.loads.items():
+                        if load.origin == group:
+                            self.loads[number] = load._replace(origin=origin)
 
     def _add(self, event: Event) -> None:
         phase, group = event["ph"], event["pid"]

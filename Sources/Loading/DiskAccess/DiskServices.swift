@@ -50,7 +50,9 @@ public final class DiskServices: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    installMaintenance(on: executor, tiers: tiers, scratch: scratch) { self.trace($0) }
+    installMaintenance(on: executor, tiers: tiers, scratch: scratch) { [weak self] maintenance in
+      self.map { $0.trace(maintenance) } ?? maintenance()
+    }
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 

@@ -4,9 +4,9 @@ public import Tracing
 
 /// The trace of a loader, while one is recorded.
 ///
-/// Each origin is a group of rows. A load that has ended is a span for its wait, on a row where spans overlap, and a span
-/// for the rest, on a lane, with one span per phase in both. The worker itself is a group with a row per thread. Records
-/// are made into events on the thread of the trace.
+/// Each origin is a group of rows. A load that has ended is a span on a lane, with one span per phase. Its lookup and its
+/// wait are in another group, because any number of loads may wait at a time. The worker itself is a group with a row
+/// per thread. Records are made into events on the thread of the trace.
 @LoadingActor
 public final class LoaderTrace {
   public nonisolated let recorder: TraceRecorder
@@ -34,7 +34,7 @@ public final class LoaderTrace {
     let now = ContinuousClock.now
     recorder.add { writer in
       writer.instant(
-        "retry", "origin", on: writer.waitingRow(of: origin), at: writer.time(now), scope: .thread,
+        "retry", "origin", on: writer.eventRow(of: origin), at: writer.time(now), scope: .thread,
         [
           "url": .text(redacted(url)), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
           "error": .text(error.kind.rawValue),
@@ -52,7 +52,7 @@ public final class LoaderTrace {
         arguments.append("heldMs", .number(max(0, now.duration(to: until).milliseconds)))
       }
       writer.instant(
-        .text(state.health.rawValue), "origin", on: writer.waitingRow(of: state.origin), at: writer.time(now),
+        .text(state.health.rawValue), "origin", on: writer.eventRow(of: state.origin), at: writer.time(now),
         scope: .process, arguments)
     }
   }
@@ -61,7 +61,8 @@ public final class LoaderTrace {
   public nonisolated func decoderWorked(_ activity: DecoderActivity) {
     recorder.add { writer in
       writer.span(
-        .constant(activity.task), "decoder", on: writer.row(.decoder(activity.decoder)), from: writer.time(activity.start),
+        .constant(activity.task), "decoder", on: writer.row(.decoder(activity.decoder)),
+        from: writer.time(activity.start),
         to: writer.time(activity.end), color: activity.hasFailed ? "terrible" : nil)
     }
   }
@@ -105,9 +106,14 @@ extension TraceWriter {
     }
   }
 
-  func waitingRow(of origin: Origin) -> TraceTrack { waitingRow(of: group(named: origin.description)) }
+  func eventRow(of origin: Origin) -> TraceTrack {
+    overlappingRow(named: "events", in: group(named: origin.description))
+  }
 
-  func waitingRow(of group: Group) -> TraceTrack { overlappingRow(named: "waiting", in: group) }
+  /// The row for the waits of an origin's loads. It may be high, and is therefore in a group after those of the origins.
+  func waitingRow(of origin: Origin) -> TraceTrack {
+    overlappingRow(named: "waiting", in: group(named: "\(origin), waiting", isLast: true))
+  }
 }
 
 /// The URL as a trace may show it: without user info and query. Nothing but the scheme is left of a URL that is neither

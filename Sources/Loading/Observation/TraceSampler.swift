@@ -67,7 +67,8 @@ extension TraceSampler.Sample {
       ["images": .number(inMemory), "other": .number(max(0, residentBytes() - inMemory))])
     if evicted > 0 {
       writer.instant(
-        "evicted from memory", "memory", on: writer.row(.loading), at: time, scope: .thread, ["count": .number(evicted)])
+        "evicted from memory", "memory", on: writer.row(.loading), at: time, scope: .thread, ["count": .number(evicted)]
+      )
     }
   }
 }

@@ -37,7 +37,7 @@ struct TracedLoad: Sendable {
 
   func write(to writer: TraceWriter) {
     let group = writer.group(named: origin.description)
-    let waitingRow = writer.waitingRow(of: group)
+    let waitingRow = writer.waitingRow(of: origin)
     let accepted = writer.time(timeline.acceptedAt)
     let url = redacted(url)
     let arguments = arguments(url)
