@@ -34,7 +34,8 @@ let package = Package(
     .target(
       name: "Worker",
       dependencies: [
-        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text",
+        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing",
+        "Text",
         "Threads", "Platform", "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
@@ -42,9 +43,13 @@ let package = Package(
       swiftSettings: strict
     ),
     module("LineRPC", uses: ["Text", "Threads", "Platform"]),
+    module("Tracing", uses: ["LineRPC", "Threads", "Platform"]),
     module(
       "Loading",
-      uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform"]),
+      uses: [
+        "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing", "Text", "Threads",
+        "Platform",
+      ]),
     module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CCurl", "CAres", "CTLS", "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text", "Platform"]),
@@ -76,8 +81,13 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     tests(of: "LineRPC", uses: ["Text", "Threads", "Platform"]),
+    tests(of: "Tracing", uses: ["LineRPC", "Threads", "Platform"]),
     tests(
-      of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
+      of: "Loading",
+      uses: [
+        "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing", "Text", "Threads",
+        "Platform",
+      ]),
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),

@@ -153,6 +153,7 @@ class Names(unittest.TestCase):
 
     def test_results_of_other_methods(self) -> None:
         self.check_record(imageworker.Cleared, SCHEMAS["ClearResult"])
+        self.check_record(imageworker.Trace, SCHEMAS["TraceResult"])
         self.check_record(imageworker.Stats, SCHEMAS["StatsResult"])
         self.check_record(imageworker.PrefetchResult, SCHEMAS["PrefetchResult"])
         query, python = SCHEMAS["QueryResult"], imageworker._spellings(imageworker.CacheEntry)

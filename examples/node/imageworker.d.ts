@@ -22,7 +22,7 @@ export type PrefetchEventName = "progress" | "completed" | "failed";
 export type EventName = "started" | "progress" | "retrying" | "cached" | "preview" | "completed" | "failed";
 export type Method =
   | "initialize" | "load" | "prefetch" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store" | "clear"
-  | "release" | "stats" | "metrics" | "configure" | "shutdown";
+  | "release" | "stats" | "metrics" | "configure" | "trace" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 export type ErrorKind =
   | "parseError" | "invalidRequest" | "methodNotFound" | "invalidParams" | "internal"
@@ -221,6 +221,9 @@ export interface StartOptions {
   decoders?: number;
   cookies?: string;
   metricsFile?: string;
+  /** A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before. */
+  trace?: string;
+  traceLimit?: number;
 }
 
 /** All options of the worker (`imageworker --help`), and the settings of this client. */
@@ -380,6 +383,18 @@ export interface ReleaseResult {
   released: number;
 }
 
+/** A trace that has been started or stopped. See examples/operating/tracing.md. */
+export interface TraceResult {
+  path: string;
+  /** The maximum size of the file in bytes, after `startTrace`. */
+  limit?: number;
+  /** The number of events that were written, after `stopTrace`; so are the members below. */
+  events?: number;
+  bytes?: number;
+  /** The number of records that came too fast to be written. */
+  dropped?: number;
+}
+
 /** What the cache knows of an image. Times are RFC 3339 in UTC. */
 export interface QueryResult {
   memory: boolean;
@@ -482,6 +497,7 @@ export interface Methods {
   stats: { params: {}; result: StatsResult };
   metrics: { params: {}; result: MetricsResult };
   configure: { params: Options; result: Required<Options> };
+  trace: { params: { action: "start"; path: string; limit?: number } | { action: "stop" }; result: TraceResult };
   shutdown: { params: { mode?: "drain" | "cancel" }; result: {} };
 }
 
@@ -765,6 +781,15 @@ export class ImageWorker {
 
   /** Changes options, also for the workers that are started later, and returns all values. */
   configure(options?: Options): Promise<Required<Options>>;
+
+  /**
+   * Starts a timeline of all loads in a file, which Perfetto can open. `limit` is its maximum size in bytes. A `%p` in the
+   * path becomes the process ID of the worker. A trace ends with its worker.
+   */
+  startTrace(path: string, options?: { limit?: number }): Promise<TraceResult>;
+
+  /** Completes the file of the trace. */
+  stopTrace(): Promise<TraceResult>;
 
   /** Any method of the protocol, by its name. */
   call<M extends Method>(

@@ -240,6 +240,8 @@ const workerOptions = {
   logLevel: text,
   logFormat: text,
   metricsFile: text,
+  trace: text,
+  traceLimit: bytes,
 };
 
 const handler = option("a function", (value) => typeof value === "function");
@@ -932,6 +934,14 @@ export class ImageWorker {
     const values = await this.call("configure", options);
     this.#configured = { ...this.#configured, ...options };
     return values;
+  }
+
+  async startTrace(path, options = {}) {
+    return this.call("trace", { action: "start", path: absolute(path), ...options });
+  }
+
+  async stopTrace() {
+    return this.call("trace", { action: "stop" });
   }
 
   async call(method, params = {}, options = {}) {

@@ -105,7 +105,7 @@ EventName = Literal["started", "progress", "retrying", "cached", "preview", "com
 Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
     "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
-    "stats", "metrics", "configure", "shutdown",
+    "stats", "metrics", "configure", "trace", "shutdown",
 ]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
@@ -642,6 +642,9 @@ class StartOptions(Options, total=False):
     decoders: Optional[int]
     cookies: Optional[StrPath]
     metrics_file: Optional[StrPath]
+    trace: Optional[StrPath]
+    """A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before."""
+    trace_limit: Optional[int]
 
 
 class Settings(StartOptions, total=False):
@@ -759,6 +762,20 @@ class CacheEntry:
     lease: Optional[Lease] = None
     failure: Optional[ErrorKind] = None
     failed_until: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace that has been started or stopped. See examples/operating/tracing.md."""
+
+    path: str
+    limit: Optional[int] = None
+    """The maximum size of the file in bytes, after `start_trace`."""
+    events: Optional[int] = None
+    """The number of events that were written, after `stop_trace`; so are the members below."""
+    byte_count: Optional[int] = None
+    dropped: Optional[int] = None
+    """The number of records that came too fast to be written."""
 
 
 @dataclass(frozen=True)
@@ -2152,6 +2169,18 @@ class ImageWorker:
         self._configured.update(request)
         return _parsed(Options, answer)
 
+    async def start_trace(self, path: StrPath, *, limit: Optional[int] = None) -> Trace:
+        """Starts a timeline of all loads in a file, which Perfetto can open. `limit` is its maximum size in bytes. A `%p` in the path becomes
+        the process ID of the worker. A trace ends with its worker."""
+        return await self._trace({"action": "start", "path": os.path.abspath(path), "limit": limit})
+
+    async def stop_trace(self) -> Trace:
+        """Completes the file of the trace."""
+        return await self._trace({"action": "stop"})
+
+    async def _trace(self, request: Mapping[str, Any]) -> Trace:
+        return _parsed(Trace, await self._call("trace", {key: value for key, value in request.items() if value is not None}))
+
     async def initialize(self) -> WorkerInfo:
         """The worker's version, formats, limits and cache directory. The client itself checks the version of the protocol at each start."""
         return _parsed(WorkerInfo, await self._call("initialize", {"protocolVersion": PROTOCOL_VERSION}))
@@ -2339,6 +2368,8 @@ class BlockingImageWorker:
     clear = _waiting(ImageWorker.clear)
     release = _waiting(ImageWorker.release)
     configure = _waiting(ImageWorker.configure)
+    start_trace = _waiting(ImageWorker.start_trace)
+    stop_trace = _waiting(ImageWorker.stop_trace)
     initialize = _waiting(ImageWorker.initialize)
     stats = _waiting(ImageWorker.stats)
     metrics = _waiting(ImageWorker.metrics)

@@ -13,6 +13,7 @@ final class DecoderProcess {
 
   struct Assignment {
     let ticket: DecodeTicket
+    let name: StaticString
     let files: TaskFiles
     let started: ContinuousClock.Instant
     /// The time at which the process is killed.
@@ -22,6 +23,8 @@ final class DecoderProcess {
   }
 
   let id: pid_t
+  /// Its number among the processes that run, from 1.
+  let number: Int
   let socket: Int32
   let libraries: DecoderLibraries
   var activity: Activity
@@ -32,7 +35,8 @@ final class DecoderProcess {
 
   /// Starts the process. It dies with the thread that calls this.
   init(
-    executable: String, settings: DecoderSettings, libraries: DecoderLibraries, now: ContinuousClock.Instant
+    number: Int, executable: String, settings: DecoderSettings, libraries: DecoderLibraries,
+    now: ContinuousClock.Instant
   ) throws(DecodeError) {
     var sockets: [Int32] = [-1, -1]
     guard csystem_socket_pair(&sockets) == 0 else {
@@ -47,7 +51,7 @@ final class DecoderProcess {
       close(sockets[0])
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    (self.id, self.libraries) = (id, libraries)
+    (self.id, self.number, self.libraries) = (id, number, libraries)
     socket = sockets[0]
     activity = .starting(until: now.advanced(by: Self.maxStartTime))
     // A decoder that does not read its socket must not block the others.

@@ -31,7 +31,9 @@ extension PoolLoop {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
         throw .unavailable(DecoderExecutable.missing)
       }
-      let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
+      let number = (1...).first { number in !processes.contains { $0.number == number } }!
+      let process = try DecoderProcess(
+        number: number, executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
       return process
     } catch {
@@ -65,7 +67,8 @@ extension PoolLoop {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
+        ticket: ticket, name: task.output.name, files: try TaskFiles(task), started: now,
+        deadline: now.advanced(by: settings.timeout))
       if !process.start(CodecRequest(task), assignment) {
         process.activity = .busy(assignment)
         handleCrash(process, .ended)
@@ -125,14 +128,24 @@ extension PoolLoop {
   /// Marks a process as idle after its task. Ends it after its last permitted decode, or if it has allocated too much:
   /// libraries leak memory when they fail.
   func release(_ process: DecoderProcess, hasFailed: Bool = false) {
+    observe(process, hasFailed: hasFailed)
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
     let isDue = isLookedAt && process.allocatedBytes > Self.maxIdleProcessBytes
     if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
+  /// Reports the task of a busy process, which ends now.
+  private func observe(_ process: DecoderProcess, hasFailed: Bool) {
+    guard let observer, case .busy(let assignment) = process.activity else { return }
+    observer(
+      DecoderActivity(
+        decoder: process.number, task: assignment.name, start: assignment.started, end: .now, hasFailed: hasFailed))
+  }
+
   /// - Parameter cause: the failure to report; nil if the process works as it should.
   func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil) {
+    observe(process, hasFailed: true)
     process.kill()
     unreaped.append((process.id, cause.map { DecoderFailure($0, of: process.id, decoding: format(in: process)) }))
     processes.removeAll { $0 === process }

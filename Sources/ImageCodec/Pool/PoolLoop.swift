@@ -26,6 +26,7 @@ final class PoolLoop {
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
   var statistics = DecoderStatistics()
+  var observer: DecoderPool.Observer?
   /// The earliest time of the next start, set after a failed start.
   var nextLaunch: ContinuousClock.Instant?
   /// The number of consecutive failed starts.
@@ -42,8 +43,8 @@ final class PoolLoop {
   /// of memory, for example.
   static let maxFailedStarts = 3
 
-  init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeupPipe) {
-    (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
+  init(mailbox: PoolMailbox, settings: DecoderSettings, observer: DecoderPool.Observer?, wakeUp: WakeupPipe) {
+    (self.mailbox, self.settings, self.observer, self.wakeUp) = (mailbox, settings, observer, wakeUp)
     queue = DecodeQueue(budget: settings.pixelBudget)
   }
 
@@ -77,6 +78,7 @@ final class PoolLoop {
     case .configure(let new):
       settings = new
       queue.budget = new.pixelBudget
+    case .observe(let new): observer = new
     case .shutDown: isShuttingDown = true
     }
   }

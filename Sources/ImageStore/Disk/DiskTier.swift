@@ -152,6 +152,9 @@ public actor DiskTier {
       evicted: budget.evicted, pinned: pinned ?? PinTotals())
   }
 
+  /// The number of entries that this worker has evicted.
+  public var evictionCount: Int { budget.evicted.total }
+
   /// Sets the limit and evicts down to it. A stored file larger than a tenth of the new limit stays until it is evicted
   /// in its turn.
   public func setLimit(_ limit: Int64) {

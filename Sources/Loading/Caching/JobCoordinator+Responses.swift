@@ -109,7 +109,7 @@ extension JobCoordinator {
       deliveries: waiting.map { load in
         (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
       })
-    storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
+    storage.perform("store", { [storage] in operation.store(in: storage) }) { [weak self] outcome in
       self?.stored(id, outcome, keeping: tiers, invalidatesStored: invalidatesStored)
     }
   }

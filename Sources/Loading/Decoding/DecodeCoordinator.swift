@@ -97,7 +97,9 @@ final class DecodeCoordinator {
       if order.mayHoldBytes { decode.hold(bytes) }
     }
     decodes[id] = decode
-    storage.perform({ [storage, order] in order.prepare(in: storage) }) { [weak self] in self?.begin(id, $0) }
+    storage.perform("prepare decode", { [storage, order] in order.prepare(in: storage) }) { [weak self] in
+      self?.begin(id, $0)
+    }
   }
 
   private func begin(_ id: DecodeCoalescer.ID, _ readiness: DecodePreparation.PreparedDecode) {

@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import ImageCodec
 public import ImageStore
 public import Threads
+internal import Tracing
 
 /// The disk tiers, the folders for temporary files, and the thread that they share. Results are delivered on the
 /// loading thread.
@@ -17,6 +18,13 @@ public final class DiskServices: Sendable {
   let pixels: PixelFolder
   /// The current time in Unix seconds.
   let now: @Sendable () -> Int
+  private let tracing = Locked(Tracing())
+
+  private struct Tracing {
+    var recorder: TraceRecorder?
+    /// The number of evictions at the last batch that was recorded.
+    var evictions: Int?
+  }
 
   public init(
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
@@ -42,7 +50,9 @@ public final class DiskServices: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    installMaintenance(on: executor, tiers: tiers, scratch: scratch)
+    installMaintenance(on: executor, tiers: tiers, scratch: scratch) { [weak self] maintenance in
+      self.map { $0.trace(maintenance) } ?? maintenance()
+    }
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
@@ -66,6 +76,44 @@ public final class DiskServices: Sendable {
     }
   }
 
+  /// As `perform` without a name, for work that a trace shows under this name.
+  func perform<Result: Sendable>(
+    _ name: StaticString, _ work: @escaping @Sendable () -> Result,
+    then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+  ) {
+    perform(
+      {
+        guard let recorder = self.recorder else { return work() }
+        let start = ContinuousClock.now
+        let result = work()
+        recorder.diskWorked(name, from: start, to: .now)
+        return result
+      }, then: completion)
+  }
+
+  /// Records the work of the disk thread, until it is set to nil. May be set on any thread.
+  var recorder: TraceRecorder? {
+    get { tracing.withLock { $0.recorder } }
+    set { tracing.withLock { $0 = Tracing(recorder: newValue) } }
+  }
+
+  /// Runs the maintenance at the end of a batch and records both, if they were long enough for other work to wait.
+  private func trace(_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+    guard let recorder else { return maintenance() }
+    let start = ContinuousClock.now
+    let next = maintenance()
+    let end = ContinuousClock.now
+    recorder.diskWorked("maintenance", from: start, to: end)
+    recorder.diskWorked("batch", from: executor.batchStart, to: end)
+    let evictions = tier?.assumeIsolated { $0.evictionCount } ?? 0
+    let new = tracing.withLock { state in
+      defer { state.evictions = evictions }
+      return evictions - (state.evictions ?? evictions)
+    }
+    if new > 0 { recorder.evictedFromDisk(new) }
+    return next
+  }
+
   /// The result of a disk lookup.
   struct Found: Sendable {
     /// The candidates, those of the read-write tier first.
@@ -80,6 +128,7 @@ public final class DiskServices: Sendable {
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
     perform(
+      "look up",
       {
         let originals = self.candidates(for: key, partition)
         let found = variants.filter { !$0.isEmpty }.flatMap { self.candidates(for: key, partition, variant: $0) }
@@ -98,6 +147,7 @@ public final class DiskServices: Sendable {
       @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
   ) {
     perform(
+      "deliver",
       {
         var delivery = delivery
         // A response that has been replaced or cleared since the lookup must not enter the memory tier.

@@ -23,6 +23,11 @@ public final class Loader {
   /// Receives the loads that have ended.
   var observation = LoadObservation()
 
+  /// Records what the loader does, if it is set.
+  public var trace: LoaderTrace? {
+    didSet { storage.recorder = trace?.recorder }
+  }
+
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
     get { deliveries.isOutputBlocked }
@@ -119,8 +124,11 @@ public final class Loader {
     jobs.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
-    return [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
-      .compactMap(\.self).min()
+    return [
+      trace?.sample(figures, at: now), jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now),
+      decodes.endOverdue(at: now),
+    ]
+    .compactMap(\.self).min()
   }
 
   // MARK: - Ending a load
@@ -145,7 +153,9 @@ public final class Loader {
     if load.request.processing != nil { decodes.unsubscribe(id) }
     jobs.unsubscribe(load)
     load.timeline.end(at: .now)
-    record(LoadReport(of: load, result))
+    let report = LoadReport(of: load, result)
+    record(report)
+    trace?.ended(TracedLoad(report, priority: load.priority))
     switch result {
     case .success(var image):
       image.timeline = load.timeline

@@ -50,6 +50,8 @@ final class LoadRegistry {
     index.remove(load.id, load.labels)
   }
 
+  var allLoads: [ActiveLoad] { loads.ids.compactMap { loads[$0] } }
+
   /// The loads that no host waits for.
   var internalLoads: [LoadID] { loads.ids.filter { loads[$0]?.isInternal == true } }
 

@@ -61,9 +61,12 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let identity = job.request.partialIdentity(in: job.first.partition)
     let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
-    storage.perform({ [storage] in
-      storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
-    }) { [weak self] partialBody in
+    storage.perform(
+      "resume",
+      { [storage] in
+        storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
+      }
+    ) { [weak self] partialBody in
       guard let self else { return }
       guard self.jobs.contains(id), self.scheduler.job(id)?.hasSubscribers == true else {
         if let partialBody { self.storage.retainForResume(partialBody.body) }
@@ -254,6 +257,9 @@ extension JobCoordinator {
       switch scheduler.retry(id, retryAfter: error.retryAfter, now: .now, random: &random) {
       case .retry(let attempt, let delay):
         counts.retries += 1
+        if let request = jobs[id]?.request {
+          loader?.trace?.retrying(request.url, at: request.origin, attempt: attempt, delay: delay, after: error)
+        }
         record(for: id) { $0.restart(at: .now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
       case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil

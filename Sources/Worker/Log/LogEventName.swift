@@ -19,6 +19,7 @@ extension LogEvent {
     case decoderTimedOut = "decoder.timedOut"
     case metricsUnwritable = "metrics.unwritable"
     case metricsWritten = "metrics.written"
+    case traceFailed = "trace.failed"
     case originHealthy = "origin.healthy"
     case originLimited = "origin.limited"
     case originSuspended = "origin.suspended"
@@ -57,7 +58,7 @@ extension LogEvent.Name {
     switch self {
     case .workerFailed, .inputFailed: .error
     case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .metricsUnwritable,
-      .originDown, .loadsFailing, .loadsRecovered:
+      .traceFailed, .originDown, .loadsFailing, .loadsRecovered:
       .warning
     case .workerStarted, .workerEnding, .workerEnded, .inputTerminal, .hostInitialized, .optionsChanged,
       .transfersPaused, .transfersResumed, .cacheCleared, .metricsWritten, .originHealthy, .originLimited,
@@ -85,7 +86,7 @@ extension LogEvent.Name {
     case .cacheDamaged: [.directory]
     case .cacheUnusable: [.directory, .reason]
     case .decoderCrashed, .decoderTimedOut: [.decoder, .format, .reason]
-    case .metricsUnwritable: [.path, .reason]
+    case .metricsUnwritable, .traceFailed: [.path, .reason]
     case .metricsWritten: [.path]
     case .originHealthy, .originLimited, .originSuspended, .originDown:
       [.origin, .reason, .heldMs, .window, .active, .waiting]

@@ -81,6 +81,11 @@ extension LogEvent {
     LogEvent(.metricsWritten, "the metrics file is written again: \(path)", [(.path, .string(path))])
   }
 
+  static func traceFailed(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .traceFailed, "the trace in \(path) ends: \(reason)", [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
   static var decoderMissing: LogEvent {
     LogEvent(
       .decoderMissing, "\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")

@@ -5,7 +5,7 @@ internal import Text
 /// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
   case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
-    metrics, configure, shutdown
+    metrics, configure, trace, shutdown
 
   /// The names of its parameters. No other place lists them.
   var parameters: [String] {
@@ -26,6 +26,7 @@ enum Method: String, CaseIterable {
     case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
     case .release: ["path", "all"]
     case .configure: Options.runtimeMembers
+    case .trace: ["action", "path", "limit"]
     case .shutdown: ["mode"]
     }
   }
@@ -63,6 +64,7 @@ enum Method: String, CaseIterable {
     case .stats: try session.stats(params, token)
     case .metrics: try session.metrics(params, token)
     case .configure: try session.configure(params, token)
+    case .trace: try session.trace(params, token)
     case .shutdown: try session.shutdown(params, token)
     }
   }

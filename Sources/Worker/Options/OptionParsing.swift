@@ -120,7 +120,7 @@ extension Options {
 
       SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
       Exit status: 0 done, 1 the self-test found a problem, 3 a request failed (with --exit-status), 64 invalid option,
-      71 too few files or threads permitted, 66 cookie file unreadable, 73 cache directory or metrics file unusable, 74 input unreadable or output closed.
+      71 too few files or threads permitted, 66 cookie file unreadable, 73 cache directory, metrics or trace file unusable, 74 input unreadable or output closed.
 
       """
   }

@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Tracing
 
 typealias OptionPath<Value> = any WritableKeyPath<Options, Value> & Sendable
 
@@ -170,6 +171,12 @@ struct OptionDefinition: Sendable {
     .init(
       "metrics-file", "FILE", .optionalText(\.metricsFile, check: checkPath), runtime: false,
       "file for the metrics, written every 10 s and at the end, for node_exporter; one for each worker"),
+    .init(
+      "trace", "FILE", .optionalText(\.trace, check: checkPath), runtime: false,
+      "file for a timeline of all loads, to open in Perfetto; %p is replaced by the process ID"),
+    .init(
+      "trace-limit", "SIZE", .size(\.traceLimit, TraceRecorder.minLimit...(1 << 40)), runtime: false,
+      "max. size of a trace; the oldest events are dropped [256M]"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

@@ -57,6 +57,9 @@ public struct Options: Sendable {
   var logLevel = LogLevel.warning
   var logFormat = LogFormat.text
   public var metricsFile: String?
+  public var trace: String?
+  /// Bytes.
+  public var traceLimit: Int64 = 256 << 20
 
   public init() {}
 

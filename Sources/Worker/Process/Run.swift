@@ -5,6 +5,7 @@ internal import LineRPC
 internal import Loading
 internal import Platform
 internal import Threads
+internal import Tracing
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
 ///
@@ -17,7 +18,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel, format: parsedOptions.logFormat)
-  let (options, storage, metricsFile): (Options, DiskServices, MetricsFile?)
+  let (options, storage, metricsFile, trace): (Options, DiskServices, MetricsFile?, TraceRecorder?)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw StartError(
@@ -30,6 +31,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
     options = try withCookies(parsedOptions)
     storage = try openStorage(options, log)
     metricsFile = try openMetricsFile(options, log)
+    trace = try openTrace(options, log)
   } catch {
     if let onStartError {
       onStartError(error.message)
@@ -70,6 +72,7 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
     let new = Session(
       options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
       log: log, onEnd: end)
+    if let trace { new.begin(trace) }
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
@@ -142,6 +145,15 @@ private func openMetricsFile(_ options: Options, _ log: Log) throws(StartError) 
     return try MetricsFile(path: CacheDirectory.absolute(path), log: log)
   } catch {
     throw StartError(message: "the metrics file cannot be written: \(error.message)")
+  }
+}
+
+private func openTrace(_ options: Options, _ log: Log) throws(StartError) -> TraceRecorder? {
+  guard let path = options.trace else { return nil }
+  do throws(TraceError) {
+    return try .open(CacheDirectory.absolute(path), limit: options.traceLimit, log)
+  } catch {
+    throw StartError(message: "the trace file \(path) cannot be used: \(error.message)")
   }
 }
 

@@ -24,6 +24,7 @@ final class Session {
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
+  var tracing = Tracing.off
   let startedAt = ContinuousClock.now
   /// Unix seconds.
   let startTime = WallClock.now
@@ -197,9 +198,13 @@ final class Session {
     let failures = loader.checkFailures(at: .now)
     if let event = failures.event { log.write(.failures(event)) }
     next = [next, failures.next].compactMap(\.self).min()
-    for change in loader.takeHealthChanges() { log.write(.origin(change, at: .now)) }
+    for change in loader.takeHealthChanges() {
+      log.write(.origin(change, at: .now))
+      loader.trace?.healthChanged(change)
+    }
     endIfDone()
     writer.flush()
+    loader.trace?.loadingThreadWorked(from: LoadingActor.executor.batchStart, to: .now)
     switch drainState {
     case .notYet: return next
     case .until(let end): return next.map { min($0, end) } ?? end
@@ -260,6 +265,6 @@ final class Session {
     if tracker.hasRefused { outcome.hasFailures = true }
     let status = outcome.exitStatus(reportingFailures: options.exitStatus)
     log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: .now).milliseconds))
-    onEnd(status)
+    endTrace { [onEnd] in onEnd(status) }
   }
 }

@@ -190,10 +190,18 @@ extension DiskTier {
 }
 
 /// Installs maintenance of the tiers and the scratch folder as the executor's after-batch hook.
-public func installMaintenance(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
+///
+/// - Parameter around: calls the maintenance that is passed to it and returns its result.
+public func installMaintenance(
+  on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?,
+  around: @escaping @Sendable (_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? = { $0() }
+) {
   executor.setAfterBatch {
-    let wakes =
-      tiers.map { $0.assumeIsolated { $0.runMaintenance() } } + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
-    return wakes.compactMap(\.self).min()
+    around {
+      let wakes =
+        tiers.map { $0.assumeIsolated { $0.runMaintenance() } }
+        + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
+      return wakes.compactMap(\.self).min()
+    }
   }
 }
