@@ -186,7 +186,7 @@ class Figures(unittest.TestCase):
 
 class Origins(unittest.TestCase):
     def test_twenty_servers_have_figures_of_their_own_and_the_answer_fits_into_a_line(self) -> None:
-        short = [f"http://{number:02}.{'a' * 63}.{'b' * 30}.test" for number in range(25)]
+        short = [f"http://{number:02}.{'a' * 63}.{'b' * 25}.test" for number in range(25)]
         long = f"http://{'c' * 50}.{'d' * 50}.test"
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Origin() as proxy:
             # Each is a server to the worker, which asks the proxy for all of them.

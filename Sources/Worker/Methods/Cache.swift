@@ -128,7 +128,7 @@ extension ClearFilter {
     case .url(let url, _): (try? ResourceURL(url)).map { .string($0.redacted) }
     case .host(let host, let port): .string(port.map { "\(host):\($0)" } ?? host)
     case .olderThan(let seconds): .count(seconds)
-    case .key, .prefix, .expired, .all: nil
+    case .key, .prefix, .expired, .all, .every: nil
     }
   }
 }
