@@ -44,6 +44,8 @@ struct Job {
   private(set) var startedAt: ContinuousClock.Instant?
   /// The duration of the name lookup before the transfer.
   private(set) var nameDuration: Duration?
+  /// Whether a probe was answered from the first bytes of the body: a load of the image may follow.
+  private(set) var hasAnsweredProbe = false
   /// The clears so far by all workers of the directory, when the first attempt started.
   private(set) var clearCount: UInt64?
 
@@ -130,6 +132,8 @@ struct Job {
     case .lookingUp, .transferring, .storing: assertionFailure("a job has one transfer at a time")
     }
   }
+
+  mutating func probeAnswered() { hasAnsweredProbe = true }
 
   mutating func keep(_ partialBody: PartialBody) {
     assert(self.partialBody == nil, "a job has one partial body")

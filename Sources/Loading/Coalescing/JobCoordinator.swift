@@ -118,6 +118,9 @@ final class JobCoordinator {
       releasePlace(of: load)
       if let attempt { load.emit(.started(attempt: attempt)) }
       if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
+      if load.request.awaitsHeader, let header = jobs[job]?.download?.wantHeader() {
+        return endEarly(load, of: job, header)
+      }
       if isLate { lookUp(late: load, for: job) }
     }
   }
@@ -433,7 +436,15 @@ final class JobCoordinator {
   /// looked for it too early, so it may look again.
   func retain(_ partialBody: PartialBody, of job: Job) {
     guard job.mayRetain(partialBody) else { return storage.discard(partialBody.body) }
-    storage.retainForResume(partialBody.body)
+    if case .bytes(let bytes) = partialBody.body {
+      // A few bytes are worth a file only if a load is likely to follow.
+      guard job.hasAnsweredProbe, job.request.store.contains(.disk) else { return }
+      let identity = job.request.partialIdentity(in: job.first.partition)
+      storage.retainForResume(
+        bytes, as: PartialRecord(partialBody.response, identity: identity, url: job.request.requestURL))
+    } else {
+      storage.retainForResume(partialBody.body)
+    }
     if let newer = scheduler.job(for: job.first.jobKey), jobs.contains(newer) {
       jobs[newer.slot].partialBodyAvailable()
     }

@@ -4,7 +4,7 @@ public struct LoadError: Error, Sendable {
   public enum Kind: String, Sendable, CaseIterable {
     case resolve, connect, tls, timeout, http, redirects, truncated, tooLarge, blockedAddress, recentlyFailed, network
     case notCached, diskFull, io
-    case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch
+    case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch, unwanted
     case shuttingDown, overloaded
     case cancelled, `internal`
     /// A fault in the request that becomes apparent only with the image.

@@ -39,6 +39,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     /// Called when the head of a response has arrived.
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
+    /// Called once when the header of the image is known, if that was requested. The transfer pauses then.
+    var onHeader: (@Sendable (ArrivedHeader) -> Void)?
     /// Called when a preview may be worth making.
     var onScan: (@Sendable (ArrivingImage) -> Void)?
     var onEnd: @Sendable (Outcome) -> Void
@@ -56,6 +58,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     /// The number of `resume` calls before the transfer had an ID.
     var owedResumes = 0
     var wantsPreviews = false
+    var wantsHeader = false
+    var header: ArrivedHeader?
   }
 
   /// The partial body of the previous attempt, until the response decides about it.
@@ -75,6 +79,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
   private var previewThrottle = PreviewThrottle()
+  private var inspector = HeaderInspector()
 
   /// - Parameter partialBody: the partial body of the previous attempt. The download owns it from here on.
   init(_ configuration: Configuration, partialBody: PartialBody? = nil) {
@@ -105,6 +110,15 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// Enables `onScan`, which is called when a preview may be worth making.
   func wantPreviews() { shared.withLock { $0.wantsPreviews = true } }
+
+  /// Requests the header of the image as soon as it has arrived. Returns it if it is known; otherwise `onHeader` gets it
+  /// if the first bytes of the body suffice.
+  func wantHeader() -> ArrivedHeader? {
+    shared.withLock { shared in
+      shared.wantsHeader = true
+      return shared.header
+    }
+  }
 
   // MARK: - TransferConsumer
 
@@ -146,8 +160,31 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .spool(let spooled): sink = configuration.makeSink(head, whole, spooled) { [weak self] in self?.resume() }
     case .failed: break
     }
-    return .proceed
+    return partialBody.header.map { arrived($0, in: head) } ?? .proceed
   }
+
+  /// Reports the header of the image and pauses the transfer, if the header was requested.
+  private func arrived(_ image: ImageHeader, in head: ResponseHead) -> Verdict {
+    let header = ArrivedHeader(head: head, image: image, received: received, length: contentLength)
+    let isWanted = shared.withLock { shared in
+      shared.header = header
+      return shared.wantsHeader
+    }
+    guard isWanted, let onHeader = configuration.onHeader else { return .proceed }
+    onHeader(header)
+    return .pause
+  }
+
+  /// Reads the header of the image from the bytes so far, if it was requested.
+  private func inspectHeader() -> Verdict {
+    guard let format, let head, shared.withLock({ $0.wantsHeader && $0.header == nil }),
+      let image = inspector.inspect(bytes, ofLength: contentLength, format: format)
+    else { return .proceed }
+    return arrived(image, in: head)
+  }
+
+  /// The number of bytes of the whole content; nil if the head has none, or that of a coded content.
+  private var contentLength: Int64? { head?.headers["content-encoding"] == nil ? head?.contentLength : nil }
 
   /// The response that a partial body of this attempt would belong to; nil if the next attempt must start from the
   /// beginning. Computed only when needed: most bodies are small and arrive complete.
@@ -189,11 +226,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     reportProgress()
     reportScan()
-    guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
+    let verdict = inspectHeader()
+    guard bytes.count > Self.spoolThreshold, let head else { return verdict }
     let sink = configuration.makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
-    return bytes.withUnsafeBytes { sink.append($0) }
+    let appended = bytes.withUnsafeBytes { sink.append($0) }
+    return appended == .proceed ? verdict : appended
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
@@ -205,6 +244,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     (ending.contentError, ending.isRangeMismatch) = (isNotAnImage ? contentError : nil, isRangeMismatch)
     (ending.format, ending.received, ending.scans) = (format, received, scans)
+    ending.header = shared.withLock { $0.header?.image }
     ending.partialBody = partialBody.take()
     guard let sink else {
       ending.body = .bytes(bytes)

@@ -61,8 +61,10 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let identity = job.request.partialIdentity(in: job.first.partition)
     let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
+    let wantsHeader = hasLoad(in: id, where: { $0.request.awaitsHeader })
     storage.perform({ [storage] in
-      storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
+      storage.resumePartial(
+        identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything, readingHeader: wantsHeader)
     }) { [weak self] partialBody in
       guard let self else { return }
       guard self.jobs.contains(id), self.scheduler.job(id)?.hasSubscribers == true else {
@@ -89,6 +91,7 @@ extension JobCoordinator {
     let download = makeDownload(for: id, job, url, resuming: partialBody)
     // Before the transfer starts: the first piece of the body may be the only one for a long time.
     if hasLoad(in: id, where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
+    if hasLoad(in: id, where: { $0.request.awaitsHeader }) { _ = download.wantHeader() }
     let transfer = transport.start(request, consumer: download)
     jobs[id.slot].transferStarted(transfer, download)
     download.began { [transport] in transport.resume(transfer) }
@@ -121,6 +124,7 @@ extension JobCoordinator {
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
         }
       },
+      onHeader: { header in LoadingActor.run { [weak self] in self?.headerArrived(header, of: id) } },
       onScan: { scans in LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) } },
       onEnd: { ending in LoadingActor.run { [weak self] in self?.ended(id, ending) } },
       unixTime: storage.now)
@@ -140,6 +144,24 @@ extension JobCoordinator {
     // A source that was evicted before it was decoded goes into a scratch file this time, which is not evicted.
     if hasRestarted { tiers.remove(.disk) }
     return tiers
+  }
+
+  /// Ends the loads of a job that need no more than the header of the image. The transfer pauses until then.
+  private func headerArrived(_ header: ArrivedHeader, of id: JobID) {
+    forEachLoad(of: id) { endEarly($0, of: id, header) }
+    if scheduler.job(id)?.hasSubscribers == true, let transfer = jobs[id]?.transfer { transport.resume(transfer) }
+  }
+
+  /// Ends a load that needs no more than the header of the image: a probe, or a load that does not want the image. A
+  /// load with other request headers waits for the end of the response, whose Vary decides whether it is answered.
+  func endEarly(_ load: ActiveLoad, of id: JobID, _ header: ArrivedHeader) {
+    guard let job = jobs[id], load === job.first || load.request.headers == job.request.headers else { return }
+    if let objection = load.request.want?.objection(to: header.image) {
+      deliveries.complete(load, .failure(LoadError(.unwanted, objection)), at: .answer)
+    } else if load.request.isProbe {
+      jobs[id.slot].probeAnswered()
+      deliveries.complete(load, .success(LoadedImage(header, for: load.request)), at: .answer)
+    }
   }
 
   /// Handles the end of a transfer.

@@ -59,6 +59,32 @@ final class LoadAnswer: LoadObserver {
   }
 }
 
+/// Writes the result of a probe as the line that answers its request.
+@LoadingActor
+final class ProbeAnswer: LoadObserver {
+  private unowned let session: Session
+  let load: LoadID
+  private let token: RequestToken
+  private let url: String
+
+  init(to token: RequestToken, by load: LoadID, of url: String, in session: Session) {
+    self.session = session
+    self.load = load
+    self.token = token
+    self.url = url
+    session.begin(self, for: token)
+  }
+
+  func load(_ id: LoadID, did event: LoadEvent) {}
+
+  func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
+    switch result {
+    case .success(let image): session.answer(token, probing: image, of: url)
+    case .failure: session.answer(token, with: result, of: url)
+    }
+  }
+}
+
 /// Writes the events and the result of a prefetch as the lines that answer its request.
 @LoadingActor
 final class PrefetchAnswer: PrefetchObserver {
@@ -122,6 +148,7 @@ extension Session {
     switch tracker.work(of: id) {
     case let answer as LoadAnswer: answer.load
     case let answer as PrefetchAnswer: answer.load
+    case let answer as ProbeAnswer: answer.load
     default: nil
     }
   }
@@ -155,6 +182,13 @@ extension Session {
     counts.succeeded += 1
     answer(token) { $0.members(of: image, url: url) }
     if image.data != nil { pauseDeliveryIfCongested() }
+  }
+
+  /// Answers with the result of a probe.
+  func answer(_ token: RequestToken, probing image: LoadedImage, of url: String) {
+    logEnd(of: url) { "\(image.cache.rawValue), probe, \(image.timing.total.milliseconds) ms" }
+    counts.succeeded += 1
+    answer(token) { $0.members(ofProbe: image, url: url) }
   }
 
   private func logEnd(of url: String, _ outcome: () -> String) {

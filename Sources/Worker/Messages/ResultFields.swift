@@ -29,6 +29,10 @@ extension JSONWriter {
     if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }
     if image.attempts > 1 { member("attempts", image.attempts) }
+    timing(of: image)
+  }
+
+  private mutating func timing(of image: LoadedImage) {
     object("timing") { writer in
       writer.member("queuedMs", image.timing.queued.milliseconds)
       if let time = image.timing.name { writer.member("dnsMs", time.milliseconds) }
@@ -37,6 +41,28 @@ extension JSONWriter {
       writer.member("firstByteMs", image.timing.firstByte.milliseconds)
       writer.member("totalMs", image.timing.total.milliseconds)
     }
+  }
+
+  /// The result of a probe.
+  mutating func members(ofProbe image: LoadedImage, url: String) {
+    member("url", url)
+    member("key", image.key)
+    member("cache", image.cache.rawValue)
+    if let length = image.probe.map({ $0.length }) ?? image.byteCount { member("bytes", length) }
+    if let probe = image.probe { member("received", probe.received) }
+    member("mediaType", image.mediaType)
+    if let format = image.format { member("format", format) }
+    if let width = image.width { member("width", width) }
+    if let height = image.height { member("height", height) }
+    if image.frames > 1 { member("frames", image.frames) }
+    if image.orientation != 1 { member("orientation", image.orientation) }
+    if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
+      member("finalURL", finalURL)
+    }
+    if let tag = image.response?.headers["etag"] { member("etag", tag) }
+    if let date = image.response?.headers["last-modified"] { member("lastModified", date) }
+    if image.attempts > 1 { member("attempts", image.attempts) }
+    timing(of: image)
   }
 
   private mutating func members(of pixels: LoadedImage.Pixels) {

@@ -27,6 +27,7 @@ enum WireErrors {
     case .decoderCrashed: 4005
     case .decodeTimeout: 4006
     case .digestMismatch: 4007
+    case .unwanted: 4008
     case .shuttingDown: 5001
     case .overloaded: 5002
     case .cancelled: -32800

@@ -10,7 +10,7 @@ internal import Text
 extension Session {
   /// Loads one image.
   func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let request = try LoadParameters.request(params, defaults)
+    let request = try LoadParameters.request(params, known: Method.load.parameters, defaults)
     if let image = loader.serveFromMemory(request) {
       counts.received += 1
       return answer(token, with: image, of: request.url)
@@ -22,10 +22,11 @@ extension Session {
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  private static let knownParameters = Method.load.parameters
-
-  static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    let params = try Parameters(object, known: knownParameters)
+  /// - Parameter known: the names of the method's parameters, all or some of those of `load`.
+  static func request(
+    _ object: JSONObject, known: [String], _ defaults: LoadDefaults
+  ) throws(RPCError) -> LoadRequest {
+    let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
     var request = try request(for: url, key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
@@ -63,6 +64,7 @@ enum LoadParameters {
     request.retriesFailed = try params.flag("retryFailed") ?? false
     request.wantsResponse = try params.flag("response") ?? false
     request.digest = try digest(params)
+    if params.has("want") { request.want = try WantParameters.read(params) }
   }
 
   /// A request for a URL with the defaults of the options.
