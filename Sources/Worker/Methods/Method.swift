@@ -19,7 +19,10 @@ enum Method: String, CaseIterable {
       ]
     case .prefetch: ["urls", "priority", "group", "headers", "want", "transform", "events"]
     case .probe:
-      ["url", "key", "priority", "group", "slot", "headers", "cache", "timeoutMs", "deadlineMs", "retries", "retryFailed"]
+      [
+        "url", "key", "priority", "group", "slot", "headers", "cache", "timeoutMs", "deadlineMs", "retries",
+        "retryFailed",
+      ]
     case .cancel: ["id", "url", "group", "slot", "all"]
     case .prioritize: ["id", "url", "group", "slot", "priority"]
     case .pause, .resume, .stats: []
