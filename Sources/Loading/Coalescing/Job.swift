@@ -46,6 +46,8 @@ struct Job {
   private(set) var nameDuration: Duration?
   /// Whether a probe was answered from the first bytes of the body: a load of the image may follow.
   private(set) var hasAnsweredProbe = false
+  /// Whether loads of the image wait until the job has retained its partial body.
+  private(set) var hasPromisedPartialBody = false
   /// The clears so far by all workers of the directory, when the first attempt started.
   private(set) var clearCount: UInt64?
 
@@ -134,6 +136,8 @@ struct Job {
   }
 
   mutating func probeAnswered() { hasAnsweredProbe = true }
+
+  mutating func partialBodyPromised() { hasPromisedPartialBody = true }
 
   mutating func keep(_ partialBody: PartialBody) {
     assert(self.partialBody == nil, "a job has one partial body")

@@ -420,7 +420,8 @@ final class JobCoordinator {
       case .detach: scheduler.detach(id)
       case .end:
         _ = scheduler.end(id)
-        jobs[id] = nil
+        let job = jobs.remove(id)
+        if let job, job.hasPromisedPartialBody { storingEnded(job.identity) }
       }
     }
   }

@@ -149,7 +149,12 @@ extension JobCoordinator {
   /// Ends the loads of a job that need no more than the header of the image. The transfer pauses until then.
   private func headerArrived(_ header: ArrivedHeader, of id: JobID) {
     forEachLoad(of: id) { endEarly($0, of: id, header) }
-    if scheduler.job(id)?.hasSubscribers == true, let transfer = jobs[id]?.transfer { transport.resume(transfer) }
+    guard let job = jobs[id], let transfer = job.transfer else { return }
+    if scheduler.job(id)?.hasSubscribers == true { return transport.resume(transfer) }
+    guard job.hasAnsweredProbe else { return }
+    // A load that follows at once waits until the partial body can be resumed.
+    cache.pending.beginStore(of: job.identity)
+    jobs[id.slot].partialBodyPromised()
   }
 
   /// Ends a load that needs no more than the header of the image: a probe, or a load that does not want the image. A
