@@ -19,15 +19,7 @@ public struct TransferSummary: Sendable {
   public var bytesReceived: Int64
   /// Number of redirects that were followed.
   public var redirects: Int
-  /// Time at which the final request had a connection and was about to be sent.
-  public var requestSentAt: ContinuousClock.Instant
-  /// Time at which the first line of the final response had arrived.
-  public var firstByteAt: ContinuousClock.Instant
-  /// Time that the look-up of the host's addresses took for the final request; nil if they were known.
-  public var nameDuration: Duration?
-  /// Durations of the final request's TCP connect and TLS handshake; nil for a step that was not needed.
-  public var tcpDuration: Duration?
-  public var tlsDuration: Duration?
+  public var times: TransferTimes
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int

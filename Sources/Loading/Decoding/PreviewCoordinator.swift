@@ -55,7 +55,7 @@ final class PreviewCoordinator {
         self.decodes.memory.giveBack(arriving.end)
         return
       }
-      self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result in
+      self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result, _ in
         LoadingActor.run { [weak self] in
           self?.decodes.memory.giveBack(arriving.end)
           self?.previewed(job, transfer, task, result, scans: arriving.scans)

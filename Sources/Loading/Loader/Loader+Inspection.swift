@@ -152,7 +152,8 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    let began = ContinuousClock.now
+    var timeline = LoadTimeline(acceptedAt: .now)
+    timeline.enter(.store, at: timeline.acceptedAt)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
@@ -184,8 +185,8 @@ extension Loader {
             var image = LoadedImage(
               stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
-            image.timing.total = began.duration(to: .now)
-            image.timing.firstByte = image.timing.total
+            image.timeline = timeline
+            image.timeline?.end(at: .now)
             return image
           })
       }

@@ -90,7 +90,7 @@ public final class Prefetch: LoadObserver {
       pending[load] = item
       var own = request
       own.priority = priority
-      loader.submit(own, as: load, for: self, isInternal: true, place: hasPlace ? priority : nil)
+      loader.submit(own, as: load, for: self, requester: .prefetch, place: hasPlace ? priority : nil)
     }
     isSubmitting = false
     if count == Self.maxBatch {

@@ -43,7 +43,8 @@ public struct LoadedImage: Sendable {
   public var attempts = 1
   /// For a probe that ended before the body was complete; `byteCount` is 0 then.
   public var probe: Probe?
-  public var timing = Timing()
+  /// The times of the load; nil if the memory fast path answered it at once.
+  public var timeline: LoadTimeline?
 
   public typealias Placeholder = DecodeMetadata.Placeholder
   public typealias Source = DecodeMetadata.Source
@@ -74,18 +75,5 @@ public struct LoadedImage: Sendable {
   public struct Response: Sendable {
     public var status: Int
     public var headers: HeaderFields
-  }
-
-  /// Times from the acceptance of the load, except `name`, `connect` and `tls`.
-  public struct Timing: Sendable {
-    public var queued = Duration.zero
-    /// The durations of the name lookup, of connecting and of the TLS handshake for the request that brought the
-    /// answer; nil for steps that were not needed.
-    public var name: Duration?
-    public var connect: Duration?
-    public var tls: Duration?
-    public var firstByte = Duration.zero
-    public var total = Duration.zero
-    public init() {}
   }
 }

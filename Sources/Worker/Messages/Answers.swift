@@ -177,7 +177,7 @@ extension Session {
 
   func answer(_ token: RequestToken, with image: LoadedImage, of url: String) {
     logEnd(of: url) {
-      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
+      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timeline.map { $0.total / 1000 } ?? 0) ms"
     }
     counts.succeeded += 1
     answer(token) { $0.members(of: image, url: url) }
@@ -186,7 +186,7 @@ extension Session {
 
   /// Answers with the result of a probe.
   func answer(_ token: RequestToken, probing image: LoadedImage, of url: String) {
-    logEnd(of: url) { "\(image.cache.rawValue), probe, \(image.timing.total.milliseconds) ms" }
+    logEnd(of: url) { "\(image.cache.rawValue), probe, \(image.timeline.map { $0.total / 1000 } ?? 0) ms" }
     counts.succeeded += 1
     answer(token) { $0.members(ofProbe: image, url: url) }
   }
