@@ -164,7 +164,7 @@ const kindsOf = new Map([
   [CacheError, ["notCached", "diskFull", "io"]],
   [
     ContentError,
-    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch"],
+    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch", "unwanted"],
   ],
   [LifecycleError, ["shuttingDown", "overloaded"]],
 ]);
@@ -887,6 +887,12 @@ export class ImageWorker {
 
   async resume() {
     return this.call("resume");
+  }
+
+  async probe(url, options = {}) {
+    checkMembers(options, "the options", '{ timeoutMs: 5000 }');
+    const { signal, ...params } = options;
+    return this.call("probe", { url, ...params }, { signal });
   }
 
   async query(target) {
