@@ -17,6 +17,7 @@ final class JobCoordinator {
   let storage: DiskServices
   let transport: Transport
   let previews: PreviewCoordinator
+  let robots: RobotsCoordinator
   var maxRedirects = 10
   var counts = TransferCounts()
 
@@ -34,6 +35,7 @@ final class JobCoordinator {
   ) {
     (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
     (self.storage, self.transport, self.previews) = (storage, transport, previews)
+    robots = RobotsCoordinator(userAgent: settings.robotsUserAgent, transport: transport)
     scheduler = Scheduler(limits: settings.limits)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }
@@ -240,6 +242,7 @@ final class JobCoordinator {
 
   /// Adds a job to the queue. Ends it if the queue is full or the origin is down.
   private func enqueue(_ job: JobID) {
+    guard isPermitted(job) else { return }
     var admission = scheduler.enqueue(job)
     if case .queueFull = admission {
       // Start the transfers that are due first: jobs that only await this decision must not count as queued.

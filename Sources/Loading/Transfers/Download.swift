@@ -36,6 +36,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
       @Sendable (ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
     /// Called with a partial body that is not continued.
     var discard: @Sendable (Body) -> Void
+    /// The header field by which the server refuses the use of the image; nil if none does.
+    var refusal: @Sendable (ResponseHead) -> String? = { _ in nil }
     /// Called when the head of a response has arrived.
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
@@ -74,6 +76,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var sink: BodySink?
   private var format: ImageFormat?
   private var isNotAnImage = false
+  /// The header field that refuses the use of the image.
+  private var refusingRule: String?
   private var received: Int64 = 0
   private var progressThrottle: ProgressThrottle
   /// Nil when no more scans can be counted.
@@ -141,6 +145,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
+    if let rule = configuration.refusal(head) {
+      refusingRule = rule
+      return .discard
+    }
     headReceivedAt = configuration.unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
@@ -197,7 +205,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  private var contentError: LoadError {
+  private var contentError: LoadError? {
+    if let refusingRule {
+      var error = LoadError(.robots, "the server does not allow it (\(refusingRule))")
+      error.rule = refusingRule
+      return error
+    }
+    guard isNotAnImage else { return nil }
     if received == 0 { return LoadError(.notAnImage, "the response has no content") }
     let type = head?.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
     return LoadError(.notAnImage, LoadError.unknownFormat.message + type)
@@ -238,11 +252,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
     var ending = Outcome(outcome: whole == nil ? outcome : ofWhole(outcome))
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
-      format == nil, sink == nil, !isRecognisable(complete: true)
+      refusingRule == nil, format == nil, sink == nil, !isRecognisable(complete: true)
     {
       isNotAnImage = true
     }
-    (ending.contentError, ending.isRangeMismatch) = (isNotAnImage ? contentError : nil, isRangeMismatch)
+    (ending.contentError, ending.isRangeMismatch) = (contentError, isRangeMismatch)
     (ending.format, ending.received, ending.scans) = (format, received, scans)
     ending.header = shared.withLock { $0.header?.image }
     ending.partialBody = partialBody.take()

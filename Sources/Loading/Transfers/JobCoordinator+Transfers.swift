@@ -108,6 +108,7 @@ extension JobCoordinator {
         LoadingActor.run { [weak self] in self?.firstByteReceived(id) }
       }
     }
+    let robotsUserAgent = robots.userAgent
     let configuration = Download.Configuration(
       acceptsAnything: first.request.validation == .none, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
@@ -118,7 +119,10 @@ extension JobCoordinator {
         return storage.makeSink(
           keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
-      discard: { storage.discard($0) }, onAnswer: onAnswer,
+      discard: { storage.discard($0) },
+      refusal: { head in
+        robotsUserAgent.flatMap { UsageDirectives.refusal(in: head.headers, userAgent: $0) }
+      }, onAnswer: onAnswer,
       onProgress: { received, total in
         LoadingActor.run { [weak self] in
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
@@ -233,6 +237,10 @@ extension JobCoordinator {
   /// Looks up the host names of origins that transfers are about to contact.
   private func lookUpNames() {
     for (id, origin) in scheduler.takeNamesToAsk() {
+      if origin.isAddress || scheduler.limits.maxLookUps == 0 {
+        askForPermission(id, origin)
+        continue
+      }
       transport.lookUp(origin) { resolution in
         LoadingActor.run { [weak self] in self?.lookedUp(id, origin, resolution) }
       }
@@ -240,12 +248,37 @@ extension JobCoordinator {
   }
 
   private func lookedUp(_ id: OriginID, _ origin: Origin, _ resolution: NameResolution) {
-    guard resolution.outcome == .unanswered else { return scheduler.nameFound(id, after: resolution.duration) }
+    guard resolution.outcome == .unanswered else { return askForPermission(id, origin, after: resolution.duration) }
     var error = LoadError(.resolve, "no name server answered for \(origin.host)")
     error.isOriginDown = true
     var random = SystemRandomNumberGenerator()
     let waiting = scheduler.nameUnanswered(id, error: error, now: .now, random: &random)
     if !waiting.isEmpty { endAll(waiting, at: origin, error) }
+  }
+
+  /// Lets an origin whose name is known start transfers, when its robots.txt is known or ignored.
+  ///
+  /// - Parameter lookUp: how long the lookup of its name took.
+  private func askForPermission(_ id: OriginID, _ origin: Origin, after lookUp: Duration = .zero) {
+    guard robots.isObeyed else { return scheduler.nameFound(id, after: lookUp) }
+    robots.ask(origin) { [weak self] permission in
+      guard let self else { return }
+      self.scheduler.setCrawlDelay(permission.rules.crawlDelay, of: id)
+      for job in self.scheduler.queuedJobs(of: id) { _ = self.isPermitted(job) }
+      self.scheduler.nameFound(id, after: lookUp)
+    }
+  }
+
+  /// Whether the permission of the job's origin allows its transfer, as far as is known. If not, the job ends.
+  func isPermitted(_ id: JobID) -> Bool {
+    guard robots.isObeyed, case .http(let url)? = jobs[id]?.request.source else { return true }
+    guard let permission = robots.permission(of: url.origin) else {
+      scheduler.permissionExpired(for: id)
+      return true
+    }
+    guard let refusal = permission.refusal(of: url) else { return true }
+    fail(id, refusal)
+    return false
   }
 
   /// Ends the jobs and prefetch items that wait for an origin that is down.
