@@ -169,11 +169,11 @@ const kindsOf = new Map([
   [TransportError, ["resolve", "connect", "tls", "truncated", "network"]],
   [TimeoutError, ["timeout"]],
   [HTTPStatusError, ["http"]],
-  [PolicyError, ["redirects", "tooLarge", "blockedAddress", "recentlyFailed"]],
+  [PolicyError, ["redirects", "tooLarge", "blockedAddress", "recentlyFailed", "robots"]],
   [CacheError, ["notCached", "diskFull", "io"]],
   [
     ContentError,
-    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch"],
+    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch", "unwanted"],
   ],
   [LifecycleError, ["shuttingDown", "overloaded"]],
 ]);
@@ -239,6 +239,7 @@ const workerOptions = {
   exitStatus: flag,
   logLevel: text,
   logFormat: text,
+  robots: text,
   metricsFile: text,
   trace: text,
   traceLimit: bytes,
@@ -900,6 +901,12 @@ export class ImageWorker {
 
   async resume() {
     return this.call("resume");
+  }
+
+  async probe(url, options = {}) {
+    checkMembers(options, "the options", '{ timeoutMs: 5000 }');
+    const { signal, ...params } = options;
+    return this.call("probe", { url, ...params }, { signal });
   }
 
   async query(target) {

@@ -104,16 +104,17 @@ PrefetchEventName = Literal["progress", "completed", "failed"]
 EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
 Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
-    "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
-    "stats", "metrics", "configure", "trace", "shutdown",
+    "initialize", "load", "prefetch", "probe", "cancel", "prioritize", "pause", "resume", "query", "store", "clear",
+    "release", "stats", "metrics", "configure", "trace", "shutdown",
 ]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
     "cancelled",
     "resolve", "connect", "tls", "timeout", "http", "redirects", "truncated", "tooLarge", "blockedAddress",
-    "recentlyFailed", "network",
+    "recentlyFailed", "network", "robots",
     "notCached", "diskFull", "io",
     "notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch",
+    "unwanted",
     "shuttingDown", "overloaded",
     "workerExited", "protocolMismatch",
 ]  # fmt: skip
@@ -238,6 +239,15 @@ class BlockedAddress(LoadError):
     """The address is not globally routable, and `network` is `public`."""
 
 
+class NotPermitted(LoadError):
+    """The site does not allow it, and `robots="obey"`."""
+
+    @property
+    def rule(self) -> Optional[str]:
+        """The rule of robots.txt or the header field; None if robots.txt could not be loaded."""
+        return self.data.get("rule")
+
+
 class RecentlyFailed(LoadError):
     """The same image failed permanently a short while ago. No transfer was made."""
 
@@ -276,6 +286,10 @@ class DecodeTimeout(ContentError):
 
 class DigestMismatch(ContentError):
     """The content does not have the given digest."""
+
+
+class Unwanted(ContentError):
+    """The image does not have the properties of `want`."""
 
 
 class StorageError(ImageWorkerError):
@@ -393,6 +407,7 @@ _CLASSES: Mapping[Any, Type[ImageWorkerError]] = {
     "truncated": TruncatedError,
     "tooLarge": TooLarge,
     "blockedAddress": BlockedAddress,
+    "robots": NotPermitted,
     "recentlyFailed": RecentlyFailed,
     "network": TransportError,
     "notCached": NotCached,
@@ -405,6 +420,7 @@ _CLASSES: Mapping[Any, Type[ImageWorkerError]] = {
     "decoderCrashed": DecoderCrashed,
     "decodeTimeout": DecodeTimeout,
     "digestMismatch": DigestMismatch,
+    "unwanted": Unwanted,
     "shuttingDown": ShuttingDown,
     "overloaded": Overloaded,
 }
@@ -484,6 +500,15 @@ class Transform(TypedDict, total=False):
     corner_radius: Optional[int]
 
 
+class Want(TypedDict, total=False):
+    """The properties that an image must have. A load of another image raises `Unwanted`."""
+
+    min_width: Optional[int]
+    min_height: Optional[int]
+    max_aspect_ratio: Optional[float]
+    formats: Optional[Sequence[Format]]
+
+
 class LoadParams(TypedDict, total=False):
     """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
 
@@ -508,6 +533,7 @@ class LoadParams(TypedDict, total=False):
     retry_failed: Optional[bool]
     response: Optional[bool]
     digest: Optional[str]
+    want: Optional[Want]
 
 
 class _HasURL(TypedDict):
@@ -524,6 +550,7 @@ class PrefetchParams(TypedDict, total=False):
     priority: Optional[Priority]
     group: Optional[str]
     headers: Optional[Mapping[str, str]]
+    want: Optional[Want]
     transform: Optional[Transform]
     events: Optional[Sequence[PrefetchEventName]]
 
@@ -533,6 +560,21 @@ class PrefetchItem(_HasURL, total=False):
 
     key: Optional[str]
     headers: Optional[Mapping[str, str]]
+
+
+class ProbeParams(TypedDict, total=False):
+    """The parameters of `probe` except `url`."""
+
+    key: Optional[str]
+    priority: Optional[Priority]
+    group: Optional[str]
+    slot: Optional[str]
+    headers: Optional[Mapping[str, str]]
+    cache: Optional[CacheMode]
+    timeout: Optional[Seconds]
+    deadline: Optional[Seconds]
+    retries: Optional[int]
+    retry_failed: Optional[bool]
 
 
 class CancelParams(TypedDict, total=False):
@@ -641,6 +683,7 @@ class StartOptions(Options, total=False):
     max_line: Optional[int]
     decoders: Optional[int]
     cookies: Optional[StrPath]
+    robots: Optional[Literal["obey", "ignore"]]
     metrics_file: Optional[StrPath]
     trace: Optional[StrPath]
     """A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before."""
@@ -732,6 +775,30 @@ class PrefetchResult:
     cancelled: int
     byte_count: int
     errors: Sequence[PrefetchFailure]
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """The properties of an image. See "probe" in protocol/reference.md."""
+
+    url: str
+    key: str
+    cache: Literal["miss", "memory", "disk", "revalidated", "stale"]
+    media_type: str
+    timing: Timing
+    byte_count: Optional[int] = None
+    """Bytes of the file, if the server declared them."""
+    received: Optional[int] = None
+    """Bytes that had arrived when the header of the image was complete; None if the image is in the cache."""
+    format: Optional[Format] = None
+    width: Optional[int] = None
+    height: Optional[int] = None
+    frames: Optional[int] = None
+    orientation: Optional[int] = None
+    final_url: Optional[str] = None
+    etag: Optional[str] = None
+    last_modified: Optional[str] = None
+    attempts: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -2129,6 +2196,10 @@ class ImageWorker:
             request.setdefault("events", ["progress"])
         return _parsed(PrefetchResult, await self._call("prefetch", request, on_event))
 
+    async def probe(self, url: str, **params: Unpack[ProbeParams]) -> ImageFacts:
+        """The format and size of an image, from the cache or from the first bytes of its file."""
+        return _parsed(ImageFacts, await self._call("probe", {"url": url, **_wire(ProbeParams, params, "probe")}))
+
     async def cancel(self, **which: Unpack[CancelParams]) -> int:
         """Cancels loads by URL, group or slot, or all of them. Returns their number. To cancel one load, cancel its task."""
         return int((await self._call("cancel", _wire(CancelParams, which, "cancel")))["cancelled"])
@@ -2363,6 +2434,7 @@ class BlockingImageWorker:
     prioritize = _waiting(ImageWorker.prioritize)
     pause = _waiting(ImageWorker.pause)
     resume = _waiting(ImageWorker.resume)
+    probe = _waiting(ImageWorker.probe)
     query = _waiting(ImageWorker.query)
     store = _waiting(ImageWorker.store)
     clear = _waiting(ImageWorker.clear)

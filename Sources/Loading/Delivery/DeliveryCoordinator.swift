@@ -54,6 +54,9 @@ final class DeliveryCoordinator: DecodeClient {
   /// it decoded first if the load needs that.
   func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage) {
     guard isActive(load) else { return }
+    if let refusal = load.request.refusal(of: candidate.response) {
+      return complete(load, .failure(refusal), at: stage)
+    }
     if let step = load.request.processing?.step(for: candidate.response) {
       // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
       // that a finished answer is waiting for.

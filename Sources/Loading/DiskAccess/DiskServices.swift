@@ -295,12 +295,28 @@ extension DiskServices {
     executor.run { spooled.spool.dropUnlessResumable() }
   }
 
+  /// Writes the first bytes of a body to a file for a later load, if it may stay. May be called from any thread.
+  func retainForResume(_ bytes: [UInt8], as partial: PartialRecord) {
+    guard let tier else { return }
+    executor.run {
+      let makeSpool = { () throws(StoreError) -> BodySpool in
+        try tier.assumeIsolatedThrowing { tier throws(StoreError) in try tier.makeSpool(of: partial) }
+      }
+      guard let spool = try? makeSpool() else { return }
+      // Without space for the bytes, a later load starts from the beginning.
+      if (try? spool.add(bytes)) == nil { spool.drop() } else { spool.dropUnlessResumable() }
+    }
+  }
+
   /// Returns the partial body of an earlier load. Must run on the disk thread.
   ///
   /// - Parameters:
   ///   - maxBytes: the maximum size of the whole body.
   ///   - acceptsAnything: whether content that does not begin like an image is accepted.
-  func resumePartial(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
+  ///   - readsHeader: whether to read the header of the image.
+  func resumePartial(
+    _ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool, readingHeader readsHeader: Bool
+  ) -> PartialBody? {
     guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.resumePartial(identity, maxBytes: maxBytes) })
     else { return nil }
     let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
@@ -310,9 +326,17 @@ extension DiskServices {
       spool.drop()
       return nil
     }
+    var header: ImageHeader?
+    if readsHeader, let format {
+      let length = partial.completeLength.map(Int.init)
+      if case .complete(let found) = HeaderPrefix.read(SpoolSource(spool: spool), ofLength: length, format: format) {
+        header = found
+      }
+    }
     return PartialBody(
       response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
-      byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil)
+      byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil,
+      header: header)
   }
 
   /// Turns a spooled body into a scratch file.

@@ -9,12 +9,13 @@ struct LoadSubject {
   let url: String
   /// Nil for an item of a prefetch that became no load.
   let headers: LoadHeaders?
+  let isProbe: Bool
 
   init(_ request: LoadRequest, as load: LoadID? = nil) {
-    (self.load, url, headers) = (load, request.url, request.fields)
+    (self.load, url, headers, isProbe) = (load, request.url, request.fields, request.isProbe)
   }
 
-  init(_ item: Prefetch.Item) { (load, url, headers) = (item.load, item.url, item.headers) }
+  init(_ item: Prefetch.Item) { (load, url, headers, isProbe) = (item.load, item.url, item.headers, false) }
 
   fileprivate func fields(_ request: RequestID?) -> [(LogEvent.Field, JSON?)] {
     [

@@ -169,7 +169,13 @@ extension Session {
   func answer(_ token: RequestToken, with image: LoadedImage, of load: LoadSubject) {
     if logsLoads { log.write(.loadCompleted(load, token.id, image)) }
     counts.succeeded += 1
-    answer(token) { $0.members(of: image, url: load.url) }
+    answer(token) { writer in
+      if load.isProbe {
+        writer.members(ofProbe: image, url: load.url)
+      } else {
+        writer.members(of: image, url: load.url)
+      }
+    }
     if image.data != nil { pauseDeliveryIfCongested() }
   }
 

@@ -10,7 +10,11 @@ internal import Text
 extension Session {
   /// Loads one image.
   func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    var request = try LoadParameters.request(params, defaults)
+    load(try LoadParameters.request(params, known: Method.load.parameters, defaults), token)
+  }
+
+  /// Answers a load or a probe.
+  func load(_ request: LoadRequest, _ token: RequestToken) {
     if let image = loader.serveFromMemory(request) {
       counts.received += 1
       return answer(token, with: image, of: LoadSubject(request))
@@ -19,7 +23,9 @@ extension Session {
     let answer = LoadAnswer(to: token, by: id, of: request, in: self)
     if logsLoads {
       log.write(.loadAccepted(LoadSubject(request, as: id), token.id, request.priority))
-      request.events.formUnion(LogEvent.loggedEvents)
+      var logged = request
+      logged.events.formUnion(LogEvent.loggedEvents)
+      return loader.submit(logged, as: id, for: answer)
     }
     loader.submit(request, as: id, for: answer)
   }
@@ -27,10 +33,11 @@ extension Session {
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  private static let knownParameters = Method.load.parameters
-
-  static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    let params = try Parameters(object, known: knownParameters)
+  /// - Parameter known: the names of the method's parameters, all or some of those of `load`.
+  static func request(
+    _ object: JSONObject, known: [String], _ defaults: LoadDefaults
+  ) throws(RPCError) -> LoadRequest {
+    let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
     var request = try request(for: url, key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
@@ -68,6 +75,7 @@ enum LoadParameters {
     request.retriesFailed = try params.flag("retryFailed") ?? false
     request.wantsResponse = try params.flag("response") ?? false
     request.digest = try digest(params)
+    if params.has("want") { request.want = try WantParameters.read(params) }
   }
 
   /// A request for a URL with the defaults of the options.

@@ -13,6 +13,7 @@ extension Session {
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
     let fields = try LoadParameters.fields(params, defaults)
+    let want = try WantParameters.read(params)
     let processing = DecodePlan.asked(transform: try TransformParameters.read(params))
     let events =
       params.has("events")
@@ -29,6 +30,7 @@ extension Session {
         request.fields = defaults.fields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
         request.processing = processing
+        request.want = want
         request.events = logsLoads ? LogEvent.loggedEvents : []
         requests.append(request)
       } catch {

@@ -142,6 +142,9 @@ struct OptionDefinition: Sendable {
       "c-ares queries the name servers, system calls getaddrinfo [c-ares]"),
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
     .init(
+      "robots", "obey|ignore", choice(\.robots), runtime: false,
+      "obey loads what robots.txt, X-Robots-Tag and Content-Usage of the site allow [ignore]"),
+    .init(
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
       secret: true, "as in curl; '' connects directly [http_proxy etc. of the environment]"),
     .init(

@@ -42,6 +42,7 @@ public struct Options: Sendable {
   var verify = VerifyMode.random
   var resolver = NameResolver.cAres
   var network = NetworkMode.any
+  var robots = RobotsMode.ignore
   public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"
   /// In curl's syntax; see `HeaderOption`.
@@ -65,6 +66,7 @@ public struct Options: Sendable {
 
   enum VerifyMode: String, CaseIterable { case random, always, never }
   enum NetworkMode: String, CaseIterable { case any, `public` }
+  enum RobotsMode: String, CaseIterable { case obey, ignore }
   /// Whether the worker finishes or cancels unanswered requests before it ends.
   enum EndMode: String, CaseIterable { case drain, cancel }
 }
