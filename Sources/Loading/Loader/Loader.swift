@@ -22,6 +22,7 @@ public final class Loader {
   let deliveries: DeliveryCoordinator
   /// Receives the loads that have ended.
   var observation = LoadObservation()
+  private var failureEvent: FailureAlarm.Event?
 
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
@@ -119,8 +120,11 @@ public final class Loader {
     jobs.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
-    return [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
+    let next = [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
       .compactMap(\.self).min()
+    failureEvent = observation.alarm.check(at: now) ?? failureEvent
+    guard let check = observation.alarm.nextCheck else { return next }
+    return next.map { min($0, check) } ?? check
   }
 
   // MARK: - Ending a load
@@ -168,15 +172,8 @@ public final class Loader {
         timeline: LoadTimeline(acceptedAt: .now)))
   }
 
-  /// Must be called after loads have ended.
-  ///
-  /// - Returns: whether most loads fail, if that has changed or is to be repeated; and the time at which to call again
-  ///   if nothing happens before.
-  public func checkFailures(at now: ContinuousClock.Instant) -> (
-    event: FailureAlarm.Event?, next: ContinuousClock.Instant?
-  ) {
-    (observation.alarm.check(at: now), observation.alarm.nextCheck)
-  }
+  /// Whether most loads fail, if that has changed since the last call or is to be repeated.
+  public func takeFailureEvent() -> FailureAlarm.Event? { failureEvent.take() }
 }
 
 extension LoadReport {

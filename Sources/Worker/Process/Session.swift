@@ -182,10 +182,8 @@ final class Session {
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
-    var next = loader.advance()
-    let failures = loader.checkFailures(at: .now)
-    if let event = failures.event { log.warning(event.logLine) }
-    next = [next, failures.next].compactMap(\.self).min()
+    let next = loader.advance()
+    if let event = loader.takeFailureEvent() { log.warning(event.logLine) }
     for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
     endIfDone()
     writer.flush()
