@@ -22,6 +22,7 @@ public final class Loader {
   let deliveries: DeliveryCoordinator
   /// Receives the loads that have ended.
   var observation = LoadObservation()
+  private var failureEvent: FailureAlarm.Event?
 
   /// Records what the loader does, if it is set.
   public var trace: LoaderTrace? {
@@ -124,9 +125,10 @@ public final class Loader {
     jobs.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
+    failureEvent = observation.alarm.check(at: now) ?? failureEvent
     return [
-      trace?.sample(figures, at: now), jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now),
-      decodes.endOverdue(at: now),
+      trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
+      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now),
     ]
     .compactMap(\.self).min()
   }
@@ -178,15 +180,8 @@ public final class Loader {
         timeline: LoadTimeline(acceptedAt: .now)))
   }
 
-  /// Must be called after loads have ended.
-  ///
-  /// - Returns: whether most loads fail, if that has changed or is to be repeated; and the time at which to call again
-  ///   if nothing happens before.
-  public func checkFailures(at now: ContinuousClock.Instant) -> (
-    event: FailureAlarm.Event?, next: ContinuousClock.Instant?
-  ) {
-    (observation.alarm.check(at: now), observation.alarm.nextCheck)
-  }
+  /// Whether most loads fail, if that has changed since the last call or is to be repeated.
+  public func takeFailureEvent() -> FailureAlarm.Event? { failureEvent.take() }
 }
 
 extension LoadReport {

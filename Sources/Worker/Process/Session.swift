@@ -194,10 +194,8 @@ final class Session {
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = writer.isCongested
-    var next = loader.advance()
-    let failures = loader.checkFailures(at: .now)
-    if let event = failures.event { log.write(.failures(event)) }
-    next = [next, failures.next].compactMap(\.self).min()
+    let next = loader.advance()
+    if let event = loader.takeFailureEvent() { log.write(.failures(event)) }
     for change in loader.takeHealthChanges() {
       log.write(.origin(change, at: .now))
       loader.trace?.healthChanged(change)
