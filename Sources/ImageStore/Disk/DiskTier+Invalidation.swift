@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Removes stored responses that match a filter.
 extension DiskTier {
   public struct Cleared: Sendable, Equatable {
@@ -58,9 +60,7 @@ extension DiskTier {
           cleared.removed += 1
           cleared.bytes += bytes
         }
-        // Let the peers write meanwhile: the removal of a million entries takes longer than they wait for the lock. What
-        // they store now does not predate the clear (`isCleared`).
-        if hasPeers, let error = commit() { throw error }
+        if hasPeers { try letPeersWrite() }
       }
     } catch {
       cleared.failure = error
@@ -73,6 +73,13 @@ extension DiskTier {
     // If the index belongs to an incompatible version, nothing is ever served from it, so failing to clear it is not an
     // error.
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
+  }
+
+  /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: the removal
+  /// of a million entries takes longer than they wait. What they store now does not predate the clear (`isCleared`).
+  private func letPeersWrite() throws(StoreError) {
+    if let error = commit() { throw error }
+    usleep(1000)
   }
 
   private func removeSomeMatches(

@@ -53,8 +53,8 @@ enum CommandHelp {
     sections.append(
       wrapped(
         """
-        Exit status: \(command.statuses), 64 invalid arguments, 66 no such cache, 73 cache cannot be written, 74 input or
-        output failed.
+        Exit status: \(command.statuses), 64 invalid arguments, 66 no such cache, 73 cache cannot be written, 74 input
+        or output failed.
         """))
     return sections.joined(separator: "\n\n") + "\n"
   }
