@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "9 a=b\n", "6 a=bc", "6 ab=\n", "x a=b\n", "-1 a=b\n", "0 \n", " a=b\n", "99999999999999999999 a=b\n", "3 \n",
+    "9 a=b\n", "6 a=bc", "5 ab\n", "x a=b\n", "-1 a=b\n", "0 \n", " a=b\n", "99999999999999999999 a=b\n", "3 \n",
   ])
   func `an invalid record is refused`(text: String) {
     #expect(throws: ArchiveError.self) { try TarReader.records(Array(text.utf8)) }
