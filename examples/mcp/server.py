@@ -58,6 +58,7 @@ def public_worker(cache_dir: Optional[str]) -> ImageWorker:
         max_bytes=20_000_000,
         max_pixels=40_000_000,
         deadline=30,
+        failed_ttl=0,  # A model that tries again gets the reason, and not that it is remembered.
         max_connections_per_host=6,
         cache_namespace="mcp",
         cache_dir=cache_dir,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Optional
 
 from fitting import BEST, Budget, Rendition, Source
-from imageworker import Image, ImageWorkerError
+from imageworker import HTTPStatusError, Image, ImageWorkerError
 
 LONGEST_URL = 300
 ORIGINS = {
@@ -15,20 +16,31 @@ ORIGINS = {
     "revalidated": "from the cache, confirmed by the server",
     "stale": "from the cache, out of date",
 }
-HINTS = {
-    "notAnImage": "Give the URL of an image itself, not of a page that shows it.",
-    "resolve": "Check the name of the server.",
-    "tooLarge": "Images of more than 20 MB are not downloaded.",
-    "tooManyPixels": "Images of more than 40 megapixels are not decoded.",
-    "recentlyFailed": "It failed less than a minute ago, and was not tried again.",
+REASONS = {
+    "blockedAddress": "it leads to an address that is not on the public internet, and only that can be reached",
+    "resolve": "the name of its server has no address",
+    "connect": "its server does not accept connections",
+    "tls": "its server has no valid certificate, or TLS failed otherwise",
+    "network": "the connection to its server failed",
+    "truncated": "its server closed the connection before the end of the image",
+    "timeout": "it took too long",
+    "redirects": "there are too many redirects, or one to another scheme",
+    "tooLarge": "it is larger than 20 MB, which is never downloaded",
+    "notAnImage": "it is not an image: give the URL of the image itself, and not of a page that shows it",
+    "unsupportedFormat": "its format cannot be decoded here",
+    "corrupt": "the image is damaged",
+    "tooManyPixels": "it has more than 40 megapixels, which are never decoded",
+    "decoderCrashed": "the image cannot be decoded",
+    "decodeTimeout": "decoding it took too long",
 }
 
 
 def failure(error: ImageWorkerError) -> str:
-    if error.kind == "blockedAddress":  # Its message names the address, which may be that of an internal name.
-        return "blockedAddress: the URL leads to an address that is not on the public internet, and only that can be reached."
-    hint = HINTS.get(error.kind, "It may succeed later." if error.retryable else "")
-    return f"{error.kind}: {error}. {hint}".rstrip()
+    """Why an image could not be loaded. The worker's own message may quote what the server sent, so it is not used for these kinds."""
+    reason = REASONS.get(error.kind, str(error))
+    if isinstance(error, HTTPStatusError):
+        reason = f"its server answered {error.status}"
+    return f"{error.kind}: {reason}.{' It may succeed later.' if error.retryable else ''}"
 
 
 def image_file(format: Optional[str], width: Optional[int], height: Optional[int], byte_count: int) -> str:
@@ -53,7 +65,7 @@ def rendition(source: Source, first: Rendition, last: Rendition, image: Image, b
     quality = "" if last.quality is None else f", quality {last.quality}"
     limits = []
     if (first.width, first.height) != (source.width, source.height):
-        limits += [name for name, value in _exceeded(source, budget) if value]
+        limits.append(_tightest(source, budget))
     if (first.width, first.height) != (last.width, last.height) or last.quality not in (None, BEST):
         limits.append(f"maxBytes {budget.max_bytes:,}")
     verb = "scaled down" if (image.width, image.height) != (source.width, source.height) else "compressed"
@@ -61,12 +73,14 @@ def rendition(source: Source, first: Rendition, last: Rendition, image: Image, b
     return f"Sent as {image_file(image.format, image.width, image.height, image.byte_count)}{quality}{reason}."
 
 
-def _exceeded(source: Source, budget: Budget) -> "list[tuple[str, bool]]":
-    return [
-        (f"maxPixels {budget.max_pixels:,}", source.width * source.height > budget.max_pixels),
-        (f"maxWidth {budget.max_width:,}", source.width > budget.max_width),
-        (f"maxHeight {budget.max_height:,}", source.height > budget.max_height),
-    ]
+def _tightest(source: Source, budget: Budget) -> str:
+    """The limit that an image exceeds by most, as a scale of its sides."""
+    excesses = {
+        f"maxPixels {budget.max_pixels:,}": math.sqrt(source.width * source.height / budget.max_pixels),
+        f"maxWidth {budget.max_width:,}": source.width / budget.max_width,
+        f"maxHeight {budget.max_height:,}": source.height / budget.max_height,
+    }
+    return max(excesses, key=lambda limit: excesses[limit])
 
 
 def shortened(url: str) -> str:
