@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def encoded(picture: Any, format: str, **options: Any) -> bytes:
     return stream.getvalue()
 
 
+@functools.lru_cache(maxsize=None)
 def pictures() -> "dict[str, bytes]":
     """Files by their names."""
     from PIL import Image

@@ -115,7 +115,8 @@ class Faults(InPublic):
         client.send({"jsonrpc": "2.0", "id": 77, "result": {}})
         client.send({"jsonrpc": "2.0", "id": 78, "error": {"code": 1, "message": "x"}})
         client.notify("notifications/unheard-of")
-        for identity in (1, 99, True, None, [], {}):
+        identities: list[Any] = [1, 99, True, None, [], {}]
+        for identity in identities:
             client.notify("notifications/cancelled", requestId=identity)
         client.request("ping", 1)
         self.assertEqual(client.result(1), {})

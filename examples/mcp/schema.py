@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any, Dict, Mapping
 
 
@@ -53,7 +54,7 @@ def _fits(schema: Mapping[str, Any], value: Any) -> bool:
         return False
     if "enum" in schema:
         return value in schema["enum"]
-    return len(value) <= schema["maxLength"] and value.lower().startswith(("http://", "https://"))
+    return len(value) <= schema["maxLength"] and re.search(schema["pattern"], value) is not None
 
 
 def _described(schema: Mapping[str, Any]) -> str:
@@ -75,7 +76,7 @@ def _shortened(value: Any) -> str:
 
 # Parts of the tools' schemas
 
-URL = {"type": "string", "format": "uri", "maxLength": 8000, "description": "http or https URL of the image"}
+URL = {"type": "string", "pattern": "^https?://", "maxLength": 8000, "description": "http or https URL of the image"}
 
 
 def integer(least: int, most: int, description: str, **more: Any) -> Dict[str, Any]:

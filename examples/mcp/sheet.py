@@ -22,7 +22,7 @@ DIGITS = {
     "9": "01110 10001 10001 01111 00001 00010 01100",
 }
 """Seven rows of five pixels."""
-WHITE, BLACK = b"\xff\xff\xff\xff", b"\0\0\0\xff"
+WHITE, GREY, BLACK = b"\xff\xff\xff\xff", b"\xb0\xb0\xb0\xff", b"\0\0\0\xff"
 MISSING, CROSS = b"\xd0\xd0\xd0\xff", b"\xc0\x20\x20\xff"
 
 
@@ -70,18 +70,19 @@ def png_of_sheet(layout: Layout, pictures: Sequence[Optional[Picture]]) -> bytes
         if picture is None:
             canvas.draw_missing(x, y, layout.side)
         else:
+            canvas.fill(x, y, layout.side, layout.side, WHITE)
             canvas.draw_picture(x + (layout.side - picture.width) // 2, y + (layout.side - picture.height) // 2, picture)
         canvas.draw_number(x, y, index + 1, 2 if layout.side >= 64 else 1)
     return canvas.png()
 
 
 class Canvas:
-    """RGBA pixels of 8 bits, white at first."""
+    """RGBA pixels of 8 bits, grey at first."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
         self.height = height
-        self._pixels = bytearray(WHITE * (width * height))
+        self._pixels = bytearray(GREY * (width * height))
 
     def fill(self, x: int, y: int, width: int, height: int, colour: bytes) -> None:
         for row in range(y, y + height):
