@@ -13,7 +13,9 @@ import unittest.mock
 from typing import Any
 
 from mcp_files import Files, pictures
-from mcp_process import InPublic, text_of
+from mcp_process import InPublic, text_of  # Before the client: it sets its path.
+
+from imageworker import BlockingImageWorker
 
 has_pillow = importlib.util.find_spec("PIL") is not None and importlib.util.find_spec("numpy") is not None
 
@@ -224,11 +226,21 @@ class Tools(InPublic):
         self.assertIn(f"Redirected to {target[:300]}...", line)
         self.assertNotIn("y" * 400, line)
 
-    def test_a_probe_tells_the_facts_of_the_header(self) -> None:
+    def test_a_probe_tells_the_facts_of_the_header_and_how_much_was_received(self) -> None:
         client = self.session()
-        url = f"{self.origin.url}/image/1.jpg?width=640&height=480&orientation=6&bytes=50000"
+        url = f"{self.origin.url}/image/1.webp?width=640&height=480&bytes=3000000&cache-control=max-age=60&etag=a"
         text = text_of(client.result(client.call("probe_image", url=url)))
-        self.assertRegex(text, r"^JPEG, 640 x 480 pixels, 50,000 bytes, from the network\. Its EXIF orientation is 6\.")
+        self.assertRegex(text, r"^WEBP, 640 x 480 pixels, 3,000,000 bytes, from the network\.")
+        with BlockingImageWorker() as worker:
+            has_probe = "probe" in worker.initialize().methods
+        if has_probe:
+            self.assertRegex(text, r" \d{2},\d{3} bytes of it were received\.$")
+        else:
+            self.assertIn("the whole image was downloaded", text)
+        fetched = text_of(client.result(client.call("fetch_image", url=url)))
+        self.assertIn("from the network" if has_probe else "from the cache", fetched)
+        probed = text_of(client.result(client.call("probe_image", url=url)))
+        self.assertRegex(probed, r"^WEBP, 640 x 480 pixels, 3,000,000 bytes, from the cache\.$")
 
     def test_the_cache_is_one_of_its_own_that_lasts(self) -> None:
         url = f"{self.origin.url}/image/1.png?cache-control=max-age=60"

@@ -67,7 +67,7 @@ def contact_sheet(worker: ImageWorker, bytes_limit: int, pixels_limit: int) -> T
         except ImageWorkerError as error:
             raise ToolError(words.failure(error)) from error
         head = f"{len(urls)} images in {layout.columns} columns and {layout.rows} rows, cells of {layout.side} x {layout.side} pixels."
-        sent = f"Sent as {words.image_file(image.format, image.width, image.height, image.byte_count)}, quality {last.quality}."
+        sent = f"Sent as {words.image_file(image)}, quality {last.quality}."
         return [content_of(image), {"type": "text", "text": "\n".join([f"{head} {sent}", *lines])}]
 
     return Tool("contact_sheet", "Show many images as one", DESCRIPTION, schema, run)
@@ -90,10 +90,9 @@ async def load_cell(worker: ImageWorker, url: str, side: int) -> Cell:
     except ImageWorkerError as error:
         return error
     assert isinstance(image, PixelsImage) and image.source is not None
-    source = image.source
     with image.pixels as pixels:
         picture = Picture(pixels.width, pixels.height, pixels.stride, pixels.channels, pixels.memory)
-    return picture, words.image_file(source.format, source.width, source.height, source.byte_count)
+    return picture, words.image_file(image.source)
 
 
 def legend(cell: Cell) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Optional
+from typing import Union
 
 from fitting import BEST, Budget, Rendition, Source
 from imageworker import HTTPStatusError, Image, ImageWorkerError
+from imageworker import Source as ImageSource
 
 LONGEST_URL = 300
 ORIGINS = {
@@ -43,14 +44,16 @@ def failure(error: ImageWorkerError) -> str:
     return f"{error.kind}: {reason}.{' It may succeed later.' if error.retryable else ''}"
 
 
-def image_file(format: Optional[str], width: Optional[int], height: Optional[int], byte_count: int) -> str:
-    size = f"{width} x {height} pixels, " if width and height else ""
-    return f"{(format or 'unknown format').upper()}, {size}{byte_count:,} bytes"
+def image_file(image: Union[Image, ImageSource]) -> str:
+    """Format and size. A probe does not know the number of bytes if the server does not tell it."""
+    size = f"{image.width} x {image.height} pixels, " if image.width and image.height else ""
+    is_unknown = isinstance(image, Image) and "bytes" not in image.wire
+    return f"{(image.format or 'unknown format').upper()}, {size}" + ("unknown bytes" if is_unknown else f"{image.byte_count:,} bytes")
 
 
 def original(image: Image) -> str:
     """An image that was loaded without a transform."""
-    parts = [f"{image_file(image.format, image.width, image.height, image.byte_count)}, {ORIGINS[image.cache]}."]
+    parts = [f"{image_file(image)}, {ORIGINS[image.cache]}."]
     if image.frames > 1:
         parts.append(f"It has {image.frames} frames.")
     if image.orientation != 1:
@@ -70,7 +73,7 @@ def rendition(source: Source, first: Rendition, last: Rendition, image: Image, b
         limits.append(f"maxBytes {budget.max_bytes:,}")
     verb = "scaled down" if (image.width, image.height) != (source.width, source.height) else "compressed"
     reason = f": {verb} to fit {' and '.join(limits)}" if limits else ""
-    return f"Sent as {image_file(image.format, image.width, image.height, image.byte_count)}{quality}{reason}."
+    return f"Sent as {image_file(image)}{quality}{reason}."
 
 
 def _tightest(source: Source, budget: Budget) -> str:
