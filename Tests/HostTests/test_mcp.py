@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import importlib
 import importlib.util
 import io
 import itertools
@@ -256,8 +257,7 @@ class PackageClient(InPublic):
     """The client of PyPI's `mcp` checks each message by its own types."""
 
     def run_client(self, work: Any, **options: Any) -> Any:
-        import mcp  # type: ignore[import-not-found, unused-ignore]
-
+        mcp: Any = importlib.import_module("mcp")
         first, *rest = self.command()
         parameters = mcp.StdioServerParameters(command=first, args=rest, env=dict(os.environ))
 

@@ -13,7 +13,7 @@ from typing import Any, Dict, List
 from loading import load_batch
 
 try:
-    import datasets  # type: ignore[import-not-found, unused-ignore]
+    from datasets import Dataset, Features, Image, Value  # type: ignore[attr-defined, import-not-found, unused-ignore]
 except ModuleNotFoundError as missing:
     sys.exit(f"hf_map.py: there is no package datasets here ({missing}): pip install datasets Pillow")
 
@@ -25,7 +25,7 @@ def add_images(batch: Dict[str, List[Any]], size: int) -> Dict[str, List[Any]]:
 
 def with_images(urls: Any, size: int, processes: int) -> Any:
     """The data set `urls`, which has a column `url`, with the columns `image` and `error`."""
-    features = datasets.Features({**urls.features, "image": datasets.Image(), "error": datasets.Value("string")})
+    features = Features({**urls.features, "image": Image(), "error": Value("string")})
     workers = processes if processes > 1 else None  # One process is this one.
     return urls.map(add_images, batched=True, batch_size=1000, fn_kwargs={"size": size}, features=features, num_proc=workers)
 
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
     with open(given.list) as lines:
-        urls = datasets.Dataset.from_dict({"url": [line.strip() for line in lines if line.strip()]})
+        urls = Dataset.from_dict({"url": [line.strip() for line in lines if line.strip()]})
     images = with_images(urls, given.size, given.processes)
     images.save_to_disk(given.out)
     failed = sum(error is not None for error in images["error"])

@@ -97,5 +97,5 @@ class ImagesSpider(scrapy.Spider):  # type: ignore[misc, unused-ignore]
     custom_settings = {"ITEM_PIPELINES": {ImageWorkerPipeline: 1}, "LOG_LEVEL": "WARNING"}
 
     async def start(self) -> AsyncIterator[Dict[str, Any]]:
-        for line in Path(self.urls).read_text().split():
-            yield {"image_urls": [line]}
+        for line in Path(self.urls).read_text().splitlines():
+            yield {"image_urls": [line.strip()]}
