@@ -8,7 +8,6 @@ It needs numpy, Pillow, and what Tests/Internet needs. The server runs in a netw
 
 from __future__ import annotations
 
-import io
 import json
 import statistics
 import sys
@@ -22,30 +21,14 @@ sys.dont_write_bytecode = True
 TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS / "HostTests"))
 
-import numpy  # noqa: E402
 from mcp_files import Files  # noqa: E402
 from mcp_process import SERVER, RawClient  # noqa: E402
+from painting import encoded, photograph  # noqa: E402
 from PIL import Image  # noqa: E402
 from public_network import PublicNetwork  # noqa: E402
 
 ROUNDS = 5
 SHEET = 64
-
-
-def photograph(width: int, height: int, seed: int) -> Any:
-    """As hard on a codec as a photograph is: the recipe of peers/bulk_photographs.py."""
-    random = numpy.random.default_rng(seed)
-    picture = numpy.full((height, width, 3), 128, numpy.float32)
-    for cells, strength in ((3, 60), (8, 40), (24, 20), (75, 12), (225, 7)):
-        noise = random.normal(128, strength, (cells * 3 // 4, cells, 3)).clip(0, 255).astype(numpy.uint8)
-        picture += numpy.asarray(Image.fromarray(noise).resize((width, height), Image.Resampling.BICUBIC)).astype(numpy.float32) - 128
-    return Image.fromarray(picture.clip(0, 255).astype(numpy.uint8))
-
-
-def encoded(picture: Any, format: str, **options: Any) -> bytes:
-    stream = io.BytesIO()
-    picture.save(stream, format, **options)
-    return stream.getvalue()
 
 
 def files() -> Dict[str, bytes]:
