@@ -81,7 +81,10 @@ def read_lines(descriptor: int, receive: Callable[[Optional[bytes]], None], end:
         try:
             while True:
                 room.wait()
-                block = os.read(descriptor, 1 << 16)
+                try:
+                    block = os.read(descriptor, 1 << 16)
+                except OSError:  # It is closed, or a terminal that has gone.
+                    block = b""
                 for line in splitter.split(block) if block else splitter.rest():
                     loop.call_soon_threadsafe(receive, line)
                 if not block:

@@ -73,7 +73,7 @@ def rendition(source: Source, first: Rendition, last: Rendition, image: Image, b
         limits.append(f"maxBytes {budget.max_bytes:,}")
     verb = "scaled down" if (image.width, image.height) != (source.width, source.height) else "compressed"
     reason = f": {verb} to fit {' and '.join(limits)}" if limits else ""
-    return f"Sent as {image_file(image)}{quality}{reason}."
+    return f"Sent as {image_file(image)}{quality}{reason}.{' Parts of it are damaged.' if image.damaged else ''}"
 
 
 def _tightest(source: Source, budget: Budget) -> str:
