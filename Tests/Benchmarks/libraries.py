@@ -62,7 +62,7 @@ def commands(names: str, out: str) -> Dict[str, Dict[str, List[str]]]:
 
 
 def cost(command: List[str], directory: Path) -> Cost:
-    own = {name: str(directory) for name in ("XDG_CACHE_HOME", "HF_HOME", "TMPDIR", "RAY_TMPDIR")}
+    own = {name: str(directory) for name in ("XDG_CACHE_HOME", "HF_HOME")}  # Not TMPDIR: the names of Ray's sockets would be too long.
     environment = {**plain_environment(), **own, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     run = subprocess.run(
         [sys.executable, str(PEERS / "tree_cost.py"), sys.executable, *command],
