@@ -4,7 +4,8 @@
     .build-tests/datasets/bin/python Tests/Benchmarks/libraries.py [--images 1500] [--rounds 3] [LIBRARY...]
 
 LIBRARY is hf, torch, ray or scrapy; the default is all. A figure is the time of a run with all images less that of a run with a few: what
-an image takes, without the start of the library. The processor time is that of all processes, the server's aside.
+an image takes, without the start of the library. The processor time is that of all processes, the server's aside. That of Ray is not known,
+because its daemon takes away the times of the processes that it ends.
 """
 
 from __future__ import annotations
@@ -107,7 +108,8 @@ def main() -> None:
                     samples[way].append(((many[0] - few[0]) / images * 1000, (many[1] - few[1]) / images * 1000))
             for way, values in samples.items():
                 wall, processor = (statistics.median(value[part] for value in values) for part in (0, 1))
-                print(f"{library:8} {way:12} {1000 / wall:8.0f} images/s {processor:8.2f} ms of processor time an image", flush=True)
+                effort = "processor time unknown" if library == "ray" else f"{processor:.2f} ms of processor time an image"
+                print(f"{library:8} {way:12} {1000 / wall:8.0f} images/s, {effort}", flush=True)
 
 
 if __name__ == "__main__":
