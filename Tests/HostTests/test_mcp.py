@@ -16,7 +16,6 @@ from typing import Any
 from mcp_files import Files, pictures
 from mcp_process import InPublic, text_of  # Before the client: it sets its path.
 
-from imageworker import BlockingImageWorker
 
 has_pillow = importlib.util.find_spec("PIL") is not None and importlib.util.find_spec("numpy") is not None
 
