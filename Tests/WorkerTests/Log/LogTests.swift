@@ -81,7 +81,7 @@ struct LogTests {
 
   @Test func `methods that change something are told`() async throws {
     try await withWorker("--log-level", "info", "--log-format", "json") { worker in
-      let options: JSON = ["retries": 1, "header": ["X-Key: xyzzy"]]
+      let options: JSON = ["header": ["X-Key: xyzzy"]]
       try await worker.call("initialize", ["client": ["name": "test", "version": "3"], "options": options])
       try await worker.call("pause")
       try await worker.call("resume")
@@ -95,7 +95,7 @@ struct LogTests {
       let told = try await lines(of: worker)
       let expected: [(String, JSON)] = [
         ("worker.started", [:]),
-        ("host.initialized", ["client": "test", "clientVersion": "3", "changed": ["retries", "header"]]),
+        ("host.initialized", ["client": "test", "clientVersion": "3", "changed": ["header"]]),
         ("transfers.paused", [:]), ("transfers.resumed", [:]),
         ("cache.cleared", ["filter": "host", "filterValue": "example.com:81", "tier": "memory", "removed": 0]),
         ("cache.cleared", ["filter": "prefix", "tier": "all"]), ("cache.cleared", ["filter": "failures"]),
