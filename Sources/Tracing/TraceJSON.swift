@@ -19,6 +19,11 @@ public struct TraceArguments: Sendable, ExpressibleByDictionaryLiteral {
 
   public init(dictionaryLiteral members: (StaticString, Value)...) { self.members = members }
 
+  public init(capacity: Int) {
+    members = []
+    members.reserveCapacity(capacity)
+  }
+
   public mutating func append(_ name: StaticString, _ value: Value) { members.append((name, value)) }
 }
 
@@ -27,28 +32,51 @@ enum TraceID {
   case local(UInt64), global(UInt64)
 }
 
+/// A number as the format has it in ids.
+private func hexadecimal(_ number: UInt64) -> String {
+  let length = max(1, (67 - number.leadingZeroBitCount) / 4)
+  return String(unsafeUninitializedCapacity: length) { digits in
+    for index in 0..<length {
+      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * (length - 1 - index))) & 0xF
+      digits[index] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+    return length
+  }
+}
+
 /// The longest text of an argument, in characters. An event with several of this length fits into a page.
 private let maxTextLength = 400
 
 extension JSONWriter {
   /// Begins an event. `end` must follow.
+  ///
+  /// It is written in parts of text instead of members: a trace has ten events for each load.
   mutating func begin(
     _ name: TraceName, _ phase: StaticString, _ category: StaticString, _ track: TraceTrack, at time: Int64,
     id: TraceID? = nil
   ) {
     beginObject()
+    append(verbatim: "\"name\":")
     switch name {
-    case .constant(let text): member("name", constant: text)
-    case .text(let text): member("name", text.cut)
+    case .constant(let text):
+      append(verbatim: "\"")
+      append(verbatim: text)
+      append(verbatim: "\"")
+    case .text(let text): value(text.cut)
     }
-    member("cat", constant: category)
-    member("ph", constant: phase)
-    member("pid", track.pid)
-    member("tid", track.tid)
-    member("ts", time)
+    append(verbatim: ",\"cat\":\"")
+    append(verbatim: category)
+    append(verbatim: "\",\"ph\":\"")
+    append(verbatim: phase)
+    append(verbatim: "\",\"pid\":")
+    append(verbatim: track.pid)
+    append(verbatim: ",\"tid\":")
+    append(verbatim: track.tid)
+    append(verbatim: ",\"ts\":")
+    value(time)
     switch id {
-    case .local(let number): object("id2") { $0.member("local", String(number, radix: 16)) }
-    case .global(let number): member("id", String(number, radix: 16))
+    case .local(let number): object("id2") { $0.member("local", hexadecimal(number)) }
+    case .global(let number): member("id", hexadecimal(number))
     case nil: break
     }
   }

@@ -26,7 +26,7 @@ struct TracePages: ~Copyable {
   private(set) var lap = 0
   /// The number and the content of the page that is being filled.
   private var number = 1
-  private var page: [UInt8] = []
+  private var page: [UInt8]
   /// Complete pages that have not been returned as writes yet.
   private var finished: [Write] = []
   private(set) var finishedBytes = 0
@@ -42,11 +42,13 @@ struct TracePages: ~Copyable {
   init(limit: Int64, tail: [UInt8]) {
     maxPages = Int(min(limit, 1 << 50)) / Self.pageSize
     self.tail = tail
+    page = []
+    page.reserveCapacity(Self.pageSize)
     precondition(maxPages >= 2 && tail.count < Self.pageSize / 2)
   }
 
-  /// The bytes for events in a page.
-  var room: Int { Self.pageSize - tail.count }
+  /// The largest number of bytes of a piece, without the comma and the line feed after it.
+  var room: Int { Self.pageSize - tail.count - 2 }
 
   /// The size of the file after all writes so far.
   var byteCount: Int64 {
@@ -59,15 +61,19 @@ struct TracePages: ~Copyable {
     (header, headerHasChanged) = (bytes, true)
   }
 
-  /// Appends a piece of at most `room` bytes.
+  /// Appends a piece, and a comma. A longer piece than `room` is refused.
   ///
   /// - Parameter time: the time at which the last of its events ends.
-  mutating func append(_ piece: borrowing [UInt8], endingAt time: Int64) {
-    precondition(piece.count <= room)
+  /// - Returns: whether the piece was appended.
+  mutating func append(_ piece: UnsafeRawBufferPointer, endingAt time: Int64) -> Bool {
+    guard piece.count <= room else { return false }
     if page.count + piece.count > room { turnPage() }
-    page += copy piece
+    page.append(contentsOf: piece)
+    page.append(UInt8(ascii: ","))
+    page.append(UInt8(ascii: "\n"))
     latest[number] = max(latest[number], time)
     hasChanged = true
+    return true
   }
 
   private mutating func turnPage() {
@@ -98,7 +104,7 @@ struct TracePages: ~Copyable {
   private func rendered(isLast: Bool) -> [UInt8] {
     var bytes = page
     bytes.reserveCapacity(Self.pageSize)
-    bytes += repeatElement(UInt8(ascii: " "), count: (isLast ? room : Self.pageSize) - page.count)
+    bytes += repeatElement(UInt8(ascii: " "), count: Self.pageSize - (isLast ? tail.count : 0) - page.count)
     if isLast { bytes += tail }
     return bytes
   }

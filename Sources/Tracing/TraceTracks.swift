@@ -4,6 +4,14 @@ public struct TraceTrack: Sendable, Hashable {
   let tid: Int
 }
 
+/// Identifies a group. It is cheaper to make than the name of the group.
+public struct TraceGroupKey: Sendable, Hashable {
+  private let text: String
+  private let number: Int
+
+  public init(_ text: String, _ number: Int) { (self.text, self.number) = (text, number) }
+}
+
 /// The processes and threads of a trace, which are groups of rows and rows in a viewer.
 ///
 /// The events that name them are lost when the ring of pages begins again; they are then written again, except those of
@@ -29,31 +37,33 @@ struct TraceTracks {
   static let overlapping = 9999
   /// What is added to the number of a group that comes after the others.
   static let lastGroups = 1_000_000
-  static let othersName = "other origins"
+  private static let others = TraceGroupKey("", -1)
 
   /// The largest number of groups at a time. Further ones share one.
   let maxGroups: Int
-  private(set) var groups: [String: Group] = [:]
+  private(set) var groups: [TraceGroupKey: Group] = [:]
   private var lastPID = Self.worker
 
   init(maxGroups: Int) { self.maxGroups = maxGroups }
 
-  /// Returns the name under which a group is kept, and whether it is new.
-  mutating func admit(_ name: String, isLast: Bool, lap: Int) -> (key: String, isNew: Bool) {
-    if groups[name] != nil {
-      groups[name]!.lastLap = lap
-      return (name, false)
+  /// Returns the key under which a group is kept, and whether it is new.
+  mutating func admit(
+    _ key: TraceGroupKey, named name: () -> String, isLast: Bool, lap: Int
+  ) -> (key: TraceGroupKey, isNew: Bool) {
+    if let index = groups.index(forKey: key) {
+      groups.values[index].lastLap = lap
+      return (key, false)
     }
-    guard groups.count < maxGroups || name == Self.othersName else {
-      return admit(Self.othersName, isLast: isLast, lap: lap)
+    guard groups.count < maxGroups || key == Self.others else {
+      return admit(Self.others, named: { "other origins" }, isLast: true, lap: lap)
     }
     lastPID += 1
     let sortIndex = isLast ? Self.lastGroups + lastPID : lastPID
-    groups[name] = Group(pid: lastPID, name: name, sortIndex: sortIndex, lastLap: lap)
-    return (name, true)
+    groups[key] = Group(pid: lastPID, name: name(), sortIndex: sortIndex, lastLap: lap)
+    return (key, true)
   }
 
-  mutating func modify<Result>(_ key: String, _ body: (inout Group) -> Result) -> Result { body(&groups[key]!) }
+  mutating func modify<Result>(_ key: TraceGroupKey, _ body: (inout Group) -> Result) -> Result { body(&groups[key]!) }
 
   /// Forgets the groups without events since the lap before `lap` and returns the others.
   mutating func startLap(_ lap: Int) -> [Group] {

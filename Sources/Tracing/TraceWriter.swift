@@ -10,6 +10,8 @@ public final class TraceWriter {
   private var pages: TracePages
   private var tracks: TraceTracks
   private var links = TraceLinks()
+  /// The events of one piece.
+  private var json = JSONWriter(capacity: TracePages.pageSize)
   private var lap = 0
   private var lastID: UInt64 = 0
   private(set) var eventCount = 0
@@ -44,21 +46,20 @@ public final class TraceWriter {
 
   /// A group of rows.
   public struct Group: Sendable, Hashable {
-    let key: String
+    let key: TraceGroupKey
     let pid: Int
   }
 
   /// The group of the process itself.
-  public let worker = Group(key: "", pid: TraceTracks.worker)
+  public let worker = Group(key: TraceGroupKey("", 0), pid: TraceTracks.worker)
 
-  /// Returns the group with this name, which is created if needed.
+  /// Returns the group with this key, which is created if needed.
   ///
   /// - Parameter isLast: whether the group comes after those of which this is false.
-  public func group(named name: String, isLast: Bool = false) -> Group {
-    let (key, isNew) = tracks.admit(name, isLast: isLast, lap: lap)
-    let group = tracks.modify(key) { $0 }
-    if isNew { writeName(of: group) }
-    return Group(key: key, pid: group.pid)
+  public func group(_ key: TraceGroupKey, named name: @autoclosure () -> String, isLast: Bool = false) -> Group {
+    let (key, isNew) = tracks.admit(key, named: name, isLast: isLast, lap: lap)
+    if isNew { writeName(of: tracks.modify(key) { $0 }) }
+    return Group(key: key, pid: tracks.modify(key) { $0.pid })
   }
 
   /// Returns the row with this number, which is named if it is new. Its spans must nest.
@@ -196,16 +197,12 @@ public final class TraceWriter {
 
   private func write(endingAt time: Int64, count: Int = 1, _ body: (inout JSONWriter) -> Void) {
     guard error == nil else { return }
-    var json = JSONWriter(capacity: 512)
+    json.removeAll()
     body(&json)
-    var bytes = json.line()
-    bytes[bytes.count - 1] = UInt8(ascii: ",")
-    bytes.append(UInt8(ascii: "\n"))
-    guard bytes.count <= pages.room else {
+    guard json.withBytes({ pages.append($0, endingAt: time) }) else {
       refusedCount += count
       return
     }
-    pages.append(bytes, endingAt: time)
     eventCount += count
     if pages.finishedBytes > Self.maxPendingBytes { flush() }
     if pages.lap != lap { startLap() }

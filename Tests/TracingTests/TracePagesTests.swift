@@ -10,7 +10,7 @@ struct TracePagesTests {
   /// A piece with the number as its time.
   private func piece(_ number: Int, length: Int) -> [UInt8] {
     let start = "{\"n\":\(number),\"x\":\""
-    return Array((start + String(repeating: "x", count: max(0, length - start.utf8.count - 4)) + "\"},\n").utf8)
+    return Array((start + String(repeating: "x", count: max(0, length - start.utf8.count - 2)) + "\"}").utf8)
   }
 
   /// The numbers of the pieces in the file, as a reader gets them: the closing bracket may be missing.
@@ -45,7 +45,7 @@ struct TracePagesTests {
       for _ in 0..<Int.random(in: 0...12, using: &random) {
         count += 1
         let length = Int.random(in: 30...(Bool.random() ? 300 : pages.room - 20), using: &random)
-        pages.append(piece(count, length: length), endingAt: Int64(count))
+        #expect(piece(count, length: length).withUnsafeBytes { pages.append($0, endingAt: Int64(count)) })
       }
       for write in pages.takeWrites() {
         // A kill within a write leaves complete pages.
@@ -73,7 +73,8 @@ struct TracePagesTests {
   func header() throws {
     var pages = TracePages(limit: 3 << 12, tail: Self.tail)
     var file: [UInt8] = []
-    pages.append(piece(1, length: 100), endingAt: 1)
+    #expect(piece(1, length: 100).withUnsafeBytes { pages.append($0, endingAt: 1) })
+    #expect(!piece(2, length: pages.room + 1).withUnsafeBytes { pages.append($0, endingAt: 2) })
     for write in pages.takeWrites() { apply(write, to: &file) }
     pages.setHeader(Array("{\"n\":77},\n".utf8))
     for write in pages.takeWrites() { apply(write, to: &file) }

@@ -34,7 +34,7 @@ struct TraceRecorderTests {
     let now = ContinuousClock.now
     for number in 1...3 {
       recorder.add { writer in
-        let group = writer.group(named: "https://a.example")
+        let group = writer.group(TraceGroupKey("a", 1), named: "https://a.example")
         let (start, end) = (writer.time(now), writer.time(now.advanced(by: .milliseconds(number))))
         guard let lane = writer.lane(named: "load", in: group, from: start, to: end) else { return }
         writer.span(.text("\"\(number)\""), "load", on: lane, from: start, to: end, ["bytes": .number(Int64(number))])
@@ -82,7 +82,7 @@ struct TraceRecorderTests {
     let recorder = try makeRecorder()
     for number in 0..<30_000 {
       recorder.add { writer in
-        let group = writer.group(named: number < 100 ? "early" : "late")
+        let group = writer.group(TraceGroupKey("", number < 100 ? 1 : 2), named: number < 100 ? "early" : "late")
         let track = writer.row(1, named: "row", in: group)
         writer.span(
           "span", "test", on: track, from: Int64(number), to: Int64(number + 1), ["n": .number(Int64(number))])

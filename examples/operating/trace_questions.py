@@ -58,6 +58,8 @@ class Recorded:
         self.loads: dict[int, Load] = {}
         self.phases: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
         """By origin and name."""
+        self.waits: list[tuple[int, int, Interval]] = []
+        """The waits in the queue, with their origins and loads."""
         self.retried: dict[int, list[Interval]] = defaultdict(list)
         """The waits of loads with several attempts, by origin."""
         self.holds: dict[int, list[tuple[int, str]]] = defaultdict(list)
@@ -67,6 +69,9 @@ class Recorded:
         self._begun: dict[tuple[int, str], list[Event]] = defaultdict(list)
         for event in trace:
             self._add(event)
+        for group, number, interval in self.waits:
+            is_retried = number in self.loads and self.loads[number].attempts > 1
+            (self.retried[group] if is_retried else self.phases[group]["wait"]).append(interval)
         self._join_groups()
 
     def _join_groups(self) -> None:
@@ -105,12 +110,12 @@ class Recorded:
     def _add_span(self, event: Event, interval: Interval) -> None:
         name, category, group = event["name"], event["cat"], event["pid"]
         arguments = event.get("args", {})
-        if "load" in arguments:
+        if "totalUs" in arguments:
             load = Load(group, arguments["totalUs"], arguments["result"], arguments.get("attempts", 1))
             self.loads[arguments["load"]] = load
         if category == "phase" and name != "further loads":
-            if name == "wait" and arguments.get("attempts", 1) > 1:
-                self.retried[group].append(interval)
+            if name == "wait":
+                self.waits.append((group, arguments.get("load", -1), interval))
             else:
                 self.phases[group][name].append(interval)
         elif category == "decoder":

@@ -157,7 +157,7 @@ public final class Loader {
     load.timeline.end(at: .now)
     let report = LoadReport(of: load, result)
     record(report)
-    trace?.ended(TracedLoad(report, priority: load.priority))
+    trace?.ended(TracedLoad(report, source: load.request.source, priority: load.priority))
     switch result {
     case .success(var image):
       image.timeline = load.timeline

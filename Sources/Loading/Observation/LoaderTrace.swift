@@ -30,13 +30,13 @@ public final class LoaderTrace {
     if let sample = sampler.take(figures, at: now) { recorder.add { sample.write(to: $0) } }
   }
 
-  func retrying(_ url: String, at origin: Origin, attempt: Int, delay: Duration, after error: LoadError) {
-    let now = ContinuousClock.now
+  func retrying(_ request: LoadRequest, attempt: Int, delay: Duration, after error: LoadError) {
+    let (now, source, origin) = (ContinuousClock.now, request.source, request.origin)
     recorder.add { writer in
       writer.instant(
         "retry", "origin", on: writer.eventRow(of: origin), at: writer.time(now), scope: .thread,
         [
-          "url": .text(redacted(url)), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
+          "url": .text(source.redacted), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
           "error": .text(error.kind.rawValue),
         ])
     }
@@ -107,17 +107,32 @@ extension TraceWriter {
   }
 
   func eventRow(of origin: Origin) -> TraceTrack {
-    overlappingRow(named: "events", in: group(named: origin.description))
+    overlappingRow(named: "events", in: group(of: origin))
   }
 
   /// The row for the waits of an origin's loads. It may be high, and is therefore in a group after those of the origins.
   func waitingRow(of origin: Origin) -> TraceTrack {
-    overlappingRow(named: "waiting", in: group(named: "\(origin), waiting", isLast: true))
+    let group = group(TraceGroupKey(origin, isWaiting: true), named: "\(origin), waiting", isLast: true)
+    return overlappingRow(named: "waiting", in: group)
+  }
+
+  func group(of origin: Origin) -> Group {
+    group(TraceGroupKey(origin, isWaiting: false), named: origin.description)
   }
 }
 
-/// The URL as a trace may show it: without user info and query. Nothing but the scheme is left of a URL that is neither
-/// HTTP nor HTTPS.
-func redacted(_ url: String) -> String {
-  (try? ResourceURL(url))?.redacted ?? url.prefix { $0 != ":" } + ":"
+extension TraceGroupKey {
+  fileprivate init(_ origin: Origin, isWaiting: Bool) {
+    self.init(origin.host, origin.port << 2 | (origin.scheme == "https" ? 2 : 0) | (isWaiting ? 1 : 0))
+  }
+}
+
+extension LoadRequest.Source {
+  /// The URL as a trace may show it: without user info and query. Nothing but the scheme is left of a `data:` URL.
+  var redacted: String {
+    switch self {
+    case .http(let url): url.redacted
+    case .inline: "data:"
+    }
+  }
 }

@@ -11,8 +11,8 @@ struct TracedLoad: Sendable {
 
   var load: UInt64?
   var transfer: UInt64?
-  /// As the host gave it: it may contain secrets.
-  var url: String
+  /// It may contain secrets.
+  var source: LoadRequest.Source
   var origin: Origin
   var priority: Priority
   var attempts: Int
@@ -20,50 +20,71 @@ struct TracedLoad: Sendable {
   /// Ended.
   var timeline: LoadTimeline
 
-  init(_ report: LoadReport, priority: Priority) {
-    (load, transfer, url, origin) = (report.load, report.transfer, report.url, report.origin)
+  init(_ report: LoadReport, source: LoadRequest.Source, priority: Priority) {
+    (load, transfer, self.source, origin) = (report.load, report.transfer, source, report.origin)
     (self.priority, attempts, result, timeline) = (priority, report.attempts, .ended(report.outcome), report.timeline)
   }
 
   @LoadingActor
   init(unfinished load: ActiveLoad) {
     (self.load, transfer) = (load.id.serial, load.transfer)
-    (url, origin, priority) = (load.request.url, load.request.origin, load.priority)
+    (source, origin, priority) = (load.request.source, load.request.origin, load.priority)
     (attempts, result, timeline) = (load.attempts, .unfinished, load.timeline)
     timeline.end(at: .now)
   }
 
-  private typealias Interval = (phase: LoadTimeline.Phase, start: Int64, end: Int64)
-
   func write(to writer: TraceWriter) {
-    let group = writer.group(named: origin.description)
-    let waitingRow = writer.waitingRow(of: origin)
+    let group = writer.group(of: origin)
     let accepted = writer.time(timeline.acceptedAt)
-    let url = redacted(url)
+    let url = source.redacted
     let arguments = arguments(url)
-    var working: [Interval] = []
-    timeline.forEachInterval { phase, start, end in
-      let (start, end) = (accepted + start, accepted + end)
-      guard phase.isWaiting else { return working.append((phase, start, end)) }
-      writer.overlappingSpan(.constant(phase.name), "phase", on: waitingRow, from: start, to: end, arguments)
+    let waited = timeline.waited
+    if waited > 0 {
+      let row = writer.waitingRow(of: origin)
+      // A load that works later has its arguments there.
+      let own = timeline.total > waited ? identification(url) : arguments
+      timeline.forEachInterval { phase, start, end in
+        guard phase.isWaiting, end > start else { return }
+        writer.overlappingSpan(
+          .constant(phase.name), "phase", on: row, from: accepted + start, to: accepted + end, own)
+      }
     }
-    guard let start = working.first?.start, let end = working.last?.end else { return }
+    let (start, end) = (accepted + waited, accepted + timeline.total)
+    guard end > start || waited == 0 else { return }
     guard let lane = writer.lane(named: "load", in: group, from: start, to: end) else {
-      // More loads at a time than lanes.
-      let parts = working.map { TraceWriter.Part(.constant($0.phase.name), from: $0.start, to: $0.end) }
-      return writer.overlappingSpan(
-        "further loads", "phase", on: waitingRow, from: start, to: end, parts: parts, color: color, arguments)
+      return writeBesideLanes(writer, accepted, arguments)
     }
     writer.span(.text(url.lastPathComponent), "load", on: lane, from: start, to: end, color: color, arguments)
-    for (phase, start, end) in working {
-      writer.span(.constant(phase.name), "phase", on: lane, from: start, to: end, color: phase.color)
+    timeline.forEachInterval { phase, start, end in
+      guard !phase.isWaiting, end > start else { return }
+      writer.span(
+        .constant(phase.name), "phase", on: lane, from: accepted + start, to: accepted + end, color: phase.color)
     }
     if let transfer { writer.link(transfer, "shared transfer", on: lane, from: start) }
   }
 
+  /// Writes the phases after the wait if all lanes are in use.
+  private func writeBesideLanes(_ writer: TraceWriter, _ accepted: Int64, _ arguments: TraceArguments) {
+    var parts: [TraceWriter.Part] = []
+    timeline.forEachInterval { phase, start, end in
+      guard !phase.isWaiting, end > start else { return }
+      parts.append(TraceWriter.Part(.constant(phase.name), from: accepted + start, to: accepted + end))
+    }
+    writer.overlappingSpan(
+      "further loads", "phase", on: writer.waitingRow(of: origin), from: accepted + timeline.waited,
+      to: accepted + timeline.total, parts: parts, color: color, arguments)
+  }
+
+  /// The arguments by which the spans of one load are recognised.
+  private func identification(_ url: String) -> TraceArguments {
+    load.map { ["load": .number(Int64(bitPattern: $0)), "url": .text(url)] } ?? ["url": .text(url)]
+  }
+
   /// - Parameter url: the redacted URL.
   private func arguments(_ url: String) -> TraceArguments {
-    var arguments: TraceArguments = ["url": .text(url), "totalUs": .number(timeline.total)]
+    var arguments = TraceArguments(capacity: 8)
+    arguments.append("url", .text(url))
+    arguments.append("totalUs", .number(timeline.total))
     if let load { arguments.append("load", .number(Int64(bitPattern: load))) }
     if let transfer { arguments.append("transfer", .number(Int64(bitPattern: transfer))) }
     arguments.append("priority", .text(priority.name))
@@ -84,6 +105,11 @@ struct TracedLoad: Sendable {
     case .ended(.failure(let error)): error.kind == .cancelled ? "grey" : "terrible"
     }
   }
+}
+
+extension LoadTimeline {
+  /// The time before the load began to work.
+  fileprivate var waited: Int64 { (self[.lookup] ?? 0) + (self[.wait] ?? 0) }
 }
 
 extension LoadTimeline.Phase {

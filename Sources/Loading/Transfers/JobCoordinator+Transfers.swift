@@ -318,7 +318,7 @@ extension JobCoordinator {
       case .retry(let attempt, let delay):
         counts.retries += 1
         if let request = jobs[id]?.request {
-          loader?.trace?.retrying(request.url, at: request.origin, attempt: attempt, delay: delay, after: error)
+          loader?.trace?.retrying(request, attempt: attempt, delay: delay, after: error)
         }
         record(for: id) { $0.restart(at: .now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }

@@ -32,7 +32,7 @@ struct TracedLoadTests {
     let report = LoadReport(
       load: number, transfer: 1, requester: .host, url: url, origin: try ResourceURL(url).origin, outcome: outcome,
       attempts: 1, timeline: timeline)
-    return TracedLoad(report, priority: .high)
+    return TracedLoad(report, source: .http(try ResourceURL(url)), priority: .high)
   }
 
   @Test("its spans are its phases, without secrets")
@@ -43,7 +43,7 @@ struct TracedLoadTests {
     #expect(!text.contains("secret"))
     #expect(text.contains(#""args":{"name":"https://a.example"}"#))
     let span = lines.first { $0.contains(#""cat":"load""#) }
-    #expect(span?.contains(#"{"name":"c.png","cat":"load","ph":"X""#) == true)
+    #expect(span?.contains(#"{"name":"c.png","cat":"load","ph":"X","pid":2,"tid":1000,"ts":"#) == true)
     #expect(span?.contains(#""dur":2000"#) == true)
     let expected =
       #""args":{"url":"https://a.example/b/c.png","totalUs":3000,"load":7,"transfer":1,"priority":"high","#
