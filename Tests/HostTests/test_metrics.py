@@ -1,4 +1,4 @@
-"""The metrics of the built worker: their figures, their forms, and the documents about them."""
+"""The metrics of the built worker: their figures, and the forms in which they come."""
 
 from __future__ import annotations
 
@@ -6,76 +6,24 @@ import asyncio
 import importlib
 import json
 import os
-import re
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import unittest
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
-from typing import Any, Iterator, cast
+from typing import Any, cast
 
 from chaos_session import default_worker
+from metrics_text import Metrics, run_worker
 from origin_process import Origin
 from package import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 
 from imageworker import BlockingImageWorker, ImageWorker, ImageWorkerError, LoadParams  # noqa: E402
-
-OPERATING = ROOT / "examples" / "operating"
-SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
-LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-SUFFIXES = {"counter": ["_total"], "gauge": [""], "info": ["_info"], "histogram": ["_bucket", "_sum", "_count"]}
-
-
-class Metrics:
-    """The samples of a text in either form, found by name and labels."""
-
-    def __init__(self, text: str) -> None:
-        self.samples: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
-        self.types: dict[str, str] = {}
-        self.help: dict[str, str] = {}
-        for line in text.splitlines():
-            if line.startswith("# "):
-                kind, _, rest = line[2:].partition(" ")
-                name, _, value = rest.partition(" ")
-                if kind in ("TYPE", "HELP"):
-                    (self.types if kind == "TYPE" else self.help)[name] = value
-                continue
-            sample = SAMPLE.fullmatch(line)
-            assert sample, line
-            key = (sample[1], frozenset(LABEL.findall(sample[2] or "")))
-            assert key not in self.samples, line
-            self.samples[key] = float(sample[3])
-
-    def __getitem__(self, name: str) -> float:
-        """The sum of all samples of the name."""
-        values = [value for (own, _), value in self.samples.items() if own == name]
-        assert values, name
-        return sum(values)
-
-    def by(self, label: str, name: str) -> dict[str, float]:
-        """The samples of the name that are not zero, by a label; summed if there are further ones."""
-        found: defaultdict[str, float] = defaultdict(float)
-        for (own, labels), value in self.samples.items():
-            if own == name:
-                found[dict(labels)[label]] += value
-        return {value: count for value, count in found.items() if count}
-
-    @property
-    def names(self) -> set[str]:
-        return {name for name, _ in self.samples}
-
-    def labels(self, family: str) -> set[str]:
-        names = {family + suffix for suffix in SUFFIXES[self.types[family]]}
-        return {label for name, labels in self.samples if name in names for label, _ in labels}
-
-
-def run_worker(*options: str, requests: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([default_worker(), *options], input=requests, capture_output=True, text=True)
 
 
 class Figures(unittest.TestCase):
@@ -300,93 +248,6 @@ class File(unittest.TestCase):
         metrics = Metrics((self.folder / "a.prom").read_text())
         self.assertEqual(metrics["imageworker_disk_tier_limit_bytes"], 0)
         self.assertEqual([name for name in metrics.names if "resolver" in name], [])
-
-
-class Documents(unittest.TestCase):
-    """The page, the dashboard and the alerts are about metrics that exist."""
-
-    metrics: Metrics
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            run = run_worker("--cache-dir", folder, requests='{"id": 1, "method": "metrics"}\n')
-        cls.metrics = Metrics(json.loads(run.stdout)["result"]["text"])
-
-    def used(self, query: str) -> set[str]:
-        return set(re.findall(r"\bimageworker_\w+", query))
-
-    def queries(self) -> Iterator[str]:
-        dashboard = json.loads((OPERATING / "dashboard.json").read_text("utf-8"))
-        for variable in dashboard["templating"]["list"]:
-            yield variable["query"]
-        for panel in dashboard["panels"]:
-            for target in panel["targets"]:
-                yield target["expr"]
-
-    def test_the_page_lists_each_metric_with_its_labels_type_and_meaning(self) -> None:
-        rows = re.findall(r"^\| `(imageworker_\w+)` \| (.*?)\| (\w+) \| (.+) \|$", (OPERATING / "metrics.md").read_text(), re.MULTILINE)
-        listed = {name: (set(re.findall(r"`(\w+)`", labels)), kind, f"{meaning}.") for name, labels, kind, meaning in rows}
-        actual = {name: (self.metrics.labels(name) - {"le"}, kind, self.metrics.help[name])
-                  for name, kind in self.metrics.types.items()}  # fmt: skip
-        self.assertEqual(len(listed), len(rows))
-        self.assertEqual(listed, actual)
-
-    def test_the_dashboard_uses_only_metrics_that_exist(self) -> None:
-        queries = list(self.queries())
-        self.assertGreater(len(queries), 15)
-        for query in queries:
-            self.assertLessEqual(self.used(query), self.metrics.names, query)
-
-    def test_the_alerts_use_only_metrics_that_exist(self) -> None:
-        rules = (OPERATING / "alerts.yml").read_text()
-        self.assertGreater(len(self.used(rules)), 10)
-        self.assertLessEqual(self.used(rules), self.metrics.names)
-
-    @unittest.skipIf(shutil.which("promtool") is None, "there is no promtool here")
-    def test_promtool_accepts_the_alerts_and_the_queries_of_the_dashboard(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            # As rules, because promtool checks these without a server.
-            rules = [{"record": f"panel:{number}", "expr": re.sub(r"\$__rate_interval", "5m", query)}
-                     for number, query in enumerate(self.queries()) if "(" in query and "label_values" not in query]  # fmt: skip
-            panels = Path(folder) / "panels.yml"
-            panels.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
-            for file in (OPERATING / "alerts.yml", panels):
-                checked = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, text=True)
-                self.assertEqual(checked.returncode, 0, checked.stderr)
-
-    @unittest.skipIf(shutil.which("promtool") is None, "there is no promtool here")
-    def test_the_alerts_of_a_worker_that_fails_and_of_one_that_is_gone_fire_for_no_other(self) -> None:
-        series = {
-            'imageworker_load_duration_seconds_count{worker="bad",result="failed"}': "0+60x20",
-            'imageworker_load_duration_seconds_count{worker="bad",result="miss"}': "0+30x20",
-            'imageworker_load_duration_seconds_count{worker="good",result="failed"}': "0+30x20",
-            'imageworker_load_duration_seconds_count{worker="good",result="miss"}': "0+60x20",
-            # A program may cancel more than it waits for.
-            'imageworker_load_duration_seconds_count{worker="bad",result="cancelled"}': "0+900x20",
-            'imageworker_snapshot_time_seconds{worker="bad"}': "0+60x20",
-            'imageworker_snapshot_time_seconds{worker="killed"}': "0x20",
-            'imageworker_snapshot_time_seconds{worker="ended"}': "0x20",
-            'imageworker_running{worker="bad"}': "1x20",
-            'imageworker_running{worker="killed"}': "1x20",
-            'imageworker_running{worker="ended"}': "0x20",
-        }
-        summaries = dict(re.findall(r"alert: (\w+)\n(?:.*\n)*?\s+summary: (.+)", (OPERATING / "alerts.yml").read_text()))
-        expected = [
-            {"eval_time": "15m", "alertname": name, "exp_alerts": [
-                {"exp_labels": {"worker": worker, "severity": "critical"}, "exp_annotations": {"summary": summaries[name]}}
-            ]}
-            for name, worker in (("ImageWorkerLoadsFail", "bad"), ("ImageWorkerGone", "killed"))
-        ]  # fmt: skip
-        with tempfile.TemporaryDirectory() as folder:
-            test = Path(folder) / "test.yml"
-            inputs = [{"series": name, "values": values} for name, values in series.items()]
-            test.write_text(json.dumps({
-                "rule_files": [str(OPERATING / "alerts.yml")], "evaluation_interval": "1m",
-                "tests": [{"interval": "1m", "input_series": inputs, "alert_rule_test": expected}],
-            }))  # fmt: skip
-            tested = subprocess.run(["promtool", "test", "rules", str(test)], capture_output=True, text=True)
-        self.assertEqual(tested.returncode, 0, tested.stdout + tested.stderr)
 
 
 if __name__ == "__main__":

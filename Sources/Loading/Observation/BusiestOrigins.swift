@@ -2,10 +2,10 @@ public import HTTPTypes
 
 /// Counters of transfers for the busiest origins since the start, and for all others together, in bounded memory.
 ///
-/// The first `maxShown` origins have counters of their own. A further one takes the place of the least busy of them when
-/// it has had twice as many transfers. So the members change rarely, and hosts that all have few transfers do not take
-/// turns. The counters of an origin that loses its place are added to `other`: no counter ever falls, and the sum of
-/// all is exact.
+/// The first `maxShown` origins have counters of their own. A further one takes the place of the least busy of them
+/// when it has had twice as many transfers. So the members change rarely, and hosts that all have few transfers do not
+/// take turns. The counters of an origin that loses its place are added to `other`: no counter ever falls, and the sum
+/// of all is exact.
 ///
 /// Finds the candidates with the algorithm of Misra and Gries ("Finding repeated elements", 1982): their counts are at
 /// most the true ones.

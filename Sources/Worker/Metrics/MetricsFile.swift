@@ -3,8 +3,8 @@ internal import Loading
 internal import Platform
 internal import Threads
 
-/// The file of `--metrics-file`: replaced as a whole every ten seconds and at the end, on a thread of its own, so that a
-/// slow file system delays nothing else.
+/// The file of `--metrics-file`: replaced as a whole every ten seconds and at the end, on a thread of its own, so that
+/// a slow file system delays nothing else.
 final class MetricsFile: Sendable {
   private static let interval = Duration.seconds(10)
   /// The maximum time for which the end of the worker waits for the last file.

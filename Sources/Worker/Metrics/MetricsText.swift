@@ -1,7 +1,7 @@
 internal import Loading
 
-/// The text forms of metrics. A parser of one form misreads the types of the other: in OpenMetrics a counter `a` has the
-/// sample `a_total`, in the older form of Prometheus it is named `a_total` altogether.
+/// The text forms of metrics. A parser of one form misreads the types of the other: in OpenMetrics a counter `a` has
+/// the sample `a_total`, in the older form of Prometheus it is named `a_total` altogether.
 enum MetricsText: Sendable {
   /// OpenMetrics 1.0, for scrapers.
   case openMetrics
