@@ -19,6 +19,7 @@ class CommandLine(CommandsTest):
         overview = run_line("cache", "--help")
         self.assertEqual((overview.status, overview.errors), (0, ""))
         self.assertEqual(re.findall(r"(?m)^  (\w+)", overview.output), COMMANDS)
+        self.assertLessEqual(max(map(len, overview.output.splitlines())), 100)
         for name in COMMANDS:
             for arguments in (["cache", name, "--help"], ["cache", name, "-h"], ["cache", "help", name]):
                 result = run_line(*arguments)

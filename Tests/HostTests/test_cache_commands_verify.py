@@ -10,7 +10,7 @@ from typing import Optional
 
 from cache_commands import PNG, CommandsTest, Result, run
 from kills_origin import Picture, body_of
-from test_cache_disk import Worker
+from test_cache_disk import Disk, Worker
 
 
 class Verifying(CommandsTest):
@@ -133,16 +133,19 @@ class Removing(CommandsTest):
         self.assertEqual(run("rm", self.cache, "--all").objects, [{"removed": 0, "bytes": 0}])
 
     def test_a_directory_that_cannot_be_written(self) -> None:
-        if os.geteuid() == 0:
-            self.skipTest("root may write everything")
-        self.store("http://a.example/")
-        folder = self.cache / "default"
-        folder.chmod(0o500)
-        self.addCleanup(folder.chmod, 0o700)
-        (folder / "workers").chmod(0o500)
-        self.addCleanup((folder / "workers").chmod, 0o700)
-        self.assertEqual(run("rm", self.cache, "--all").status, 73)
-        self.assertEqual(run("verify", self.cache).status, 0)
+        disk = self.exits.enter_context(Disk(self.folder / "disk", "9m"))
+        self.cache = disk.path
+        self.store(*Verifying.URLS[:2])
+        [entry] = run("ls", self.cache, "--url", Verifying.URLS[0]).objects
+        (self.cache / "default" / str(entry["file"])).unlink()
+        disk.make_read_only()
+        result = run("rm", self.cache, "--all")
+        self.assertEqual((result.status, result.output), (73, ""))
+        self.assertIn("Read-only file system", result.errors)
+        self.assertEqual(run("verify", self.cache, "--repair").status, 73)
+        found = run("verify", self.cache)
+        self.assertEqual((found.status, found.objects[0]["url"]), (1, Verifying.URLS[0]))
+        self.assertEqual(self.listed(), Verifying.URLS[:2])
 
 
 if __name__ == "__main__":

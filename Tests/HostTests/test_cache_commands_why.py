@@ -109,7 +109,8 @@ class Explaining(CommandsTest):
         self.assertEqual(len(explained["directories"]), 2)
 
     def test_a_lease_is_named(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server, SendingWorker(self.cache, *self.OPTIONS) as worker:
+        worker = SendingWorker(self.cache, *self.OPTIONS)
+        with socket.create_server(("127.0.0.1", 0)) as server, worker:
             worker.call("store", url="http://a.example/", data=PNG)
             url = f"http://127.0.0.1:{server.getsockname()[1]}/"
             worker.send("load", url=url)

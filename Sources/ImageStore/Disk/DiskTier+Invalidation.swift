@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Removes stored responses that match a filter.
 extension DiskTier {
   public struct Cleared: Sendable, Equatable {
@@ -50,17 +52,16 @@ extension DiskTier {
       // Partial files are not counted as entries.
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
-        if !filter.dependsOnTime { _ = try index.unpin(filter, now: now) }
       }
+      if !filter.dependsOnTime { _ = try removePins(filter, now: now) }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
           uncounted[id] = nil
           cleared.removed += 1
           cleared.bytes += bytes
         }
-        // Let the peers write meanwhile: the removal of a million entries takes longer than they wait for the lock. What
-        // they store now does not predate the clear (`isCleared`).
-        if hasPeers, let error = commit() { throw error }
+        // What they store now does not predate the clear (`isCleared`).
+        if hasPeers { try letPeersWrite() }
       }
     } catch {
       cleared.failure = error
@@ -73,6 +74,13 @@ extension DiskTier {
     // If the index belongs to an incompatible version, nothing is ever served from it, so failing to clear it is not an
     // error.
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
+  }
+
+  /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: changing a
+  /// million entries takes longer than they wait.
+  func letPeersWrite() throws(StoreError) {
+    if let error = commit() { throw error }
+    usleep(1000)
   }
 
   private func removeSomeMatches(

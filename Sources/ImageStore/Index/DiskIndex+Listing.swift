@@ -75,7 +75,8 @@ extension DiskIndex {
     let (condition, values) = filter.condition(now: now, firstParameter: 3)
     let find = try query(
       """
-      SELECT id, \(order.expression ?? "0"), (\(condition)) FROM responses NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2
+      SELECT id, \(order.expression ?? "0"), (\(condition))
+      FROM responses NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2
       """, [id, Int64(limit)] + values)
     return try find.rows { row in
       ListedValue(
@@ -133,7 +134,10 @@ extension DiskIndex {
   /// The allocated bytes of the largest partial body of a key that is not being written.
   func partialBytes(key: String, partition: String) throws(SQLiteError) -> Int64? {
     let find = try reading(
-      "SELECT allocated FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0 ORDER BY allocated DESC LIMIT 1")
+      """
+      SELECT allocated FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0
+      ORDER BY allocated DESC LIMIT 1
+      """)
     return try find.bind(key, partition).first { $0.integer(0) }
   }
 

@@ -1,5 +1,5 @@
-/// A database of SQLite in a file without a name, which takes a few megabytes of memory for any amount of data. The file
-/// is in the directory that SQLITE_TMPDIR or TMPDIR names, else in /var/tmp.
+/// A database of SQLite in a file without a name, which takes a few megabytes of memory for any amount of data. The
+/// file is in the directory that SQLITE_TMPDIR or TMPDIR names, else in /var/tmp.
 ///
 /// For one thread at a time.
 final class TemporaryDatabase {

@@ -54,7 +54,8 @@ public actor UsageSummary {
   }
 
   /// The next groups of a kind, the largest on disk first.
-  public func groups(of kind: UsageGroup.Kind, after group: UsageGroup?, limit: Int) throws(StoreError) -> [UsageGroup] {
+  public func groups(of kind: UsageGroup.Kind, after group: UsageGroup?, limit: Int) throws(StoreError) -> [UsageGroup]
+  {
     try sums.page(of: kind, after: group, limit: limit)
   }
 }

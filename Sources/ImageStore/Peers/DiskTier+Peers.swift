@@ -50,8 +50,8 @@ extension DiskTier {
     public var isAlive: Bool
   }
 
-  /// The holder of the lease of a transfer; nil if there is none or the peer table cannot be read. For a read-only tier,
-  /// which has no row in the table.
+  /// The holder of the lease of a transfer; nil if there is none or the peer table cannot be read. For a read-only
+  /// tier, which has no row in the table.
   ///
   /// - Parameter hash: as in `PeerTable.leaseRequest`.
   public func leaseHolder(of hash: UInt64) -> LeaseHolder? {

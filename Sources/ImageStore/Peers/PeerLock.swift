@@ -82,8 +82,8 @@ final class PeerLock {
     return (dead, living)
   }
 
-  /// The instance numbers of the living workers, for a process that has no lock file itself. A lock file of a dead worker
-  /// is locked for a moment only.
+  /// The instance numbers of the living workers, for a process that has no lock file itself. The lock file of a dead
+  /// worker is locked for a moment only.
   static func living(in folder: CacheFolder) -> Set<Int32> {
     let numbers = ((try? folder.files.list(directory, in: folder.descriptor)) ?? []).compactMap { instance(of: $0) }
     return Set(

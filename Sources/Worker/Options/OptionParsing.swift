@@ -36,7 +36,9 @@ extension Options {
       default: break
       }
       guard argument.hasPrefix("--") else {
-        let hint = nearestOption(to: argument) ?? nearestWord(to: argument) ?? "requests are read from standard input (see --help)"
+        let hint =
+          nearestOption(to: argument) ?? nearestWord(to: argument)
+          ?? "requests are read from standard input (see --help)"
         throw OptionError(option: argument.quotable, message: "is not an option; \(hint)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

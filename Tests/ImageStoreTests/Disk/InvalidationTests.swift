@@ -46,7 +46,10 @@ import Threads
     #expect(fixture.imageFiles.count == Self.urls.count - expected.count)
   }
 
-  @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all, .every([.key("a"), .expired])])
+  @Test(arguments: [
+    ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all,
+    .every([.key("a"), .expired]),
+  ])
   func `clear removes variants with their original`(filter: ClearFilter) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()

@@ -42,7 +42,8 @@ import Threads
     let reader = try await fixture.openTier(mode: .readOnly)
     let all = try await listed(of: reader)
     #expect(all.count == 1100)
-    #expect(all.map { Array($0.key.utf8) } == all.map { Array($0.key.utf8) }.sorted { $0.lexicographicallyPrecedes($1) })
+    let keys = all.map { Array($0.key.utf8) }
+    #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) })
     let values: [(EntryOrder, (CacheEntry) -> Int)] = [
       (.size, { -Int($0.byteCount) }), (.age, { $0.storedAt }), (.used, { -($0.lastUse ?? 0) }), (.uses, { -$0.uses }),
     ]

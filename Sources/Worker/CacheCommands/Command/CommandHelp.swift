@@ -18,8 +18,7 @@ enum CommandHelp {
 
       \(wrapped(overviewDescription))
 
-      Exit status: 0 done, 1 nothing matched or the cache is damaged, 64 invalid arguments, 66 no such cache, 73 cache
-      cannot be written, 74 input or output failed. imageworker cache COMMAND --help describes a command.
+      \(wrapped(overviewStatuses))
 
       """
   }
@@ -31,6 +30,11 @@ enum CommandHelp {
 
     On a terminal a command writes text for people. Into a pipe or a file it writes lines of JSON, one object per line,
     for programs; times are in UTC, sizes in bytes. --json and --text choose one of them.
+    """
+
+  private static let overviewStatuses = """
+    Exit status: 0 done, 1 nothing matched or the cache is damaged, 64 invalid arguments, 66 no such cache, 73 cache
+    cannot be written, 74 input or output failed. imageworker cache COMMAND --help describes a command.
     """
 
   static func text(of command: CacheCommand) -> String {
@@ -49,8 +53,8 @@ enum CommandHelp {
     sections.append(
       wrapped(
         """
-        Exit status: \(command.statuses), 64 invalid arguments, 66 no such cache, 73 cache cannot be written, 74 input or
-        output failed.
+        Exit status: \(command.statuses), 64 invalid arguments, 66 no such cache, 73 cache cannot be written, 74 input
+        or output failed.
         """))
     return sections.joined(separator: "\n\n") + "\n"
   }

@@ -9,10 +9,11 @@ extension CacheCommand {
       must match all filters that are given. The memory that the command needs does not grow with the cache. Workers
       may store and evict images meanwhile: an image that is stored all the time is listed exactly once.
 
-      Columns: SIZE of the image; AGE since its body arrived; FRESHNESS, after which a worker revalidates it; USES, the
-      number of deliveries since it was stored; LAST USE; FORMAT; the number of VARIANTS of an original; KEY, followed
-      by the transform of a variant and by the URL if it differs from the key. Images for requests with credentials
-      are marked with the beginning of a digest, and pinned ones with (pinned).
+      Columns: SIZE of the image; AGE since its body arrived; FRESHNESS, how long it stays fresh or has been stale by
+      the --max-age of the worker that stored it; USES, the number of deliveries since it was stored; LAST USE; FORMAT; the
+      number of VARIANTS of an original; KEY, followed by the transform of a variant and by the URL if it differs from
+      the key. Images for requests with credentials are marked with the beginning of a digest, and pinned ones with
+      (pinned).
 
       Members of a line of JSON: key, url, partition (a digest of the credentials, if any), variant, bytes, allocated,
       format, mediaType, width, height, storedAt, validatedAt, expiresAt, fresh, usedAt, uses, variants, pinned, and file
@@ -21,7 +22,8 @@ extension CacheCommand {
     options: [
       CommandOption(
         "sort", "ORDER", .choice(EntryOrder.allCases.map { $0.rawValue }),
-        "key (by bytes), size (largest first), age (oldest first), used (last used first), uses (most used first) [key]"),
+        "key (by bytes), size (largest first), age (oldest first), used (last used first), uses (most used first) [key]"
+      ),
       .flag("reverse", "reverse the order"),
       CommandOption("limit", "N", .count(1...1_000_000_000), "list at most this many"),
     ] + FilterOptions.all,

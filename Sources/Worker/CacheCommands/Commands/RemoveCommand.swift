@@ -6,12 +6,12 @@ extension CacheCommand {
     "rm", "remove the images that match filters",
     description: """
       Removes the stored images that match all filters, as the method clear does: the variants of a matching original
-      go with it, and so do the beginnings of interrupted transfers. At least one filter or --all is required. imageworker
-      cache ls with the same filters shows the images first.
+      go with it, and so do the beginnings of interrupted transfers. At least one filter or --all is required.
+      imageworker cache ls with the same filters shows the images first.
 
       Running workers of the directory notice it at once: they drop the images from their memory, too, and do not store
-      an image whose transfer began before. A file that was delivered in the last 60 seconds is deleted when they end, by
-      the next worker if none is running. The bytes are those on disk.
+      an image whose transfer began before. A file that was delivered in the last 60 seconds is deleted when they end,
+      by the next worker if none is running. The bytes are those on disk.
 
       A pin protects an image from --expired and --older-than. Any other filter removes pinned images and their pins.
       """,

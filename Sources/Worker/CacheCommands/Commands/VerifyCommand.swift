@@ -9,8 +9,8 @@ extension CacheCommand {
       index does not know. Reports each missing or damaged image and each orphaned file. On a terminal a bar on standard
       error shows the progress. Running workers go on meanwhile; what they evict or replace is not reported.
 
-      --repair removes what is reported: an image whose file is missing or damaged is transferred again by the next load.
-      Without it nothing is changed, except that the command takes the lock of the index for a moment to be sure that an
+      --repair removes what is reported: an image whose file is missing or damaged is transferred again by the next
+      load. Without it nothing is changed, except that the command takes the lock of the index for a moment to be sure that an
       image is missing. Orphaned files are left by workers that were killed; the next worker removes them, too.
 
       A line of JSON has the members finding (missing, size, damaged, unreadable or orphan), file, bytes, key, url,

@@ -58,7 +58,9 @@ struct LookupExplanation {
   private var nothingStored: [String] {
     var lines = ["nothing is stored under this key"]
     let others = lookup.inspections.reduce(0) { $0 + $1.storedElsewhere }
-    if others > 0 { lines.append("\(Quantities.count(others, "response is", "responses are")) stored for other credentials") }
+    if others > 0 {
+      lines.append("\(Quantities.count(others, "response is", "responses are")) stored for other credentials")
+    }
     let partial = lookup.inspections.first?.partialBytes
     if let partial { lines.append("a transfer was interrupted after \(Quantities.size(partial)) and may be resumed") }
     return lines
@@ -74,7 +76,8 @@ struct LookupExplanation {
       head += ", validated \(Quantities.duration(now - image.responseTime)) ago"
     }
     head += ", \(Quantities.count(stored.usage.count, "use", "uses"))"
-    var lines = [head, "  file \(stored.file)\(stored.hasFile ? "" : ": MISSING or of another size, so it is not used")"]
+    let file = "  file \(stored.file)"
+    var lines = [head, stored.hasFile ? file : "\(file): missing or of another size, so it is not used"]
     if let refusal = response.refusal {
       lines.append("  not used: \(refusal)")
       return lines
@@ -142,9 +145,8 @@ struct LookupExplanation {
     switch lookup.decision {
     case .notCached: return ["none"]
     case .serve:
-      let isValidatable = !lines.isEmpty
-      return [isValidatable ? "none now; when the response is stale, GET with" : "none now; later GET, without validators"]
-        + lines
+      let later = lines.isEmpty ? "later GET, without validators" : "when the response is stale, GET with"
+      return ["none now; \(later)"] + lines
     default: return [lines.isEmpty ? "GET without validators" : "GET with"] + lines
     }
   }

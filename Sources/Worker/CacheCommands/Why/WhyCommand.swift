@@ -9,8 +9,8 @@ extension CacheCommand {
   static let why = CacheCommand(
     "why", operands: "URL", operandCount: 0...1, "explain the look-up of a URL step by step",
     description: """
-      Explains what a load of the URL would do now: the cache key, the credentials, the directories, the stored responses
-      and whether their Vary matches the request, their freshness, the decision, and the next conditional request. Give
+      Explains what a load of the URL would do now: the cache key, the credentials, the directories, the stored
+      responses and whether their Vary matches the request, their freshness, the decision, and the next conditional request. Give
       the command the options of the worker and the members of the load that change the look-up. It sends nothing and
       changes nothing.
 
@@ -25,7 +25,8 @@ extension CacheCommand {
       """,
     options: [
       CommandOption("key", "KEY", .text(check: { $0.isEmpty ? "must not be empty" : nil }), "cache key of the load"),
-      CommandOption("cache", "MODE", .choice(CacheMode.allCases.map { $0.rawValue }), "cache mode of the load [default]"),
+      CommandOption(
+        "cache", "MODE", .choice(CacheMode.allCases.map { $0.rawValue }), "cache mode of the load [default]"),
       CommandOption(
         "transform", "JSON", .text(check: { TransformOption.problem(in: $0) }),
         "transform of the load, such as '{\"width\":200}'"),
