@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import hashlib
@@ -200,6 +201,16 @@ class Carry(Transfer):
             self.assertEqual(self.load(worker, stale)["cache"], "revalidated")
             self.assertEqual(self.server.requests, [("/stale/2/24", '"2-24"')])
             self.assertEqual(self.load(worker, varying, headers={"Accept-Language": "fr"})["cache"], "miss")
+
+    def test_images_that_a_host_stored_under_a_key_alone_are_carried(self) -> None:
+        with self.worker(self.cache) as worker:
+            answer = worker.call("store", key="logo", data=base64.b64encode(picture(1)).decode())
+            self.assertIn("result", answer)
+        self.assertEqual(self.bring(self.export())[0]["stored"], 1)
+        self.assertEqual(os.listdir(self.other / "default" / "workers"), [])
+        with self.worker(self.other) as worker:
+            found = worker.call("query", key="logo")["result"]
+            self.assertEqual(Path(found["path"]).read_bytes(), picture(1))
 
     def test_an_archive_is_a_tar_in_the_order_of_keys_with_the_same_bytes_each_time(self) -> None:
         urls = [self.server.url("fresh", seed) for seed in (5, 3, 4, 1, 2)]

@@ -52,14 +52,15 @@ extension DiskTier {
       // Partial files are not counted as entries.
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
-        if !filter.dependsOnTime { _ = try index.unpin(filter, now: now) }
       }
+      if !filter.dependsOnTime { _ = try removePins(filter, now: now) }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
           uncounted[id] = nil
           cleared.removed += 1
           cleared.bytes += bytes
         }
+        // What they store now does not predate the clear (`isCleared`).
         if hasPeers { try letPeersWrite() }
       }
     } catch {
@@ -75,9 +76,9 @@ extension DiskTier {
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
   }
 
-  /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: the removal
-  /// of a million entries takes longer than they wait. What they store now does not predate the clear (`isCleared`).
-  private func letPeersWrite() throws(StoreError) {
+  /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: changing a
+  /// million entries takes longer than they wait.
+  func letPeersWrite() throws(StoreError) {
     if let error = commit() { throw error }
     usleep(1000)
   }

@@ -20,32 +20,38 @@ extension DiskIndex {
     return (unpinned, pinned)
   }
 
-  /// Pins the responses that match the filter.
-  func pin(_ filter: ClearFilter, now: Int) throws(SQLiteError) {
+  /// The number of rows that a call of `pin` or `unpin` changes at most.
+  private static let maxChanges = 4096
+
+  /// Pins some of the responses that match the filter. Returns false if none was left.
+  func pinSome(_ filter: ClearFilter, now: Int) throws(SQLiteError) -> Bool {
     try beginWriting()
     let (condition, values) = filter.condition(now: now)
     // Responses that differ only by Vary share a pin.
     try query(
       """
       INSERT OR IGNORE INTO pins SELECT key, partition, variant, url, url_hash, host, port FROM responses
-      WHERE pinned = 0 AND (\(condition))
+      WHERE pinned = 0 AND (\(condition)) LIMIT \(Self.maxChanges)
       """, values
     ).run()
+    return database.changes > 0
   }
 
-  /// Removes the pins that match the filter, with those of responses that are not stored any more unless the filter
-  /// depends on time. Returns the number of responses that are not pinned any more.
-  func unpin(_ filter: ClearFilter, now: Int) throws(SQLiteError) -> Int {
+  /// Removes some of the pins that match the filter, with those of responses that are not stored any more unless the
+  /// filter depends on time. Returns the number of responses that are not pinned any more; nil if no pin was left.
+  func unpinSome(_ filter: ClearFilter, now: Int) throws(SQLiteError) -> Int? {
     try beginWriting()
     let before = try pinTotals().entries
     let (condition, values) = filter.condition(now: now)
-    let which =
-      filter.dependsOnTime
-      ? """
-      (key, partition, variant) IN (SELECT key, partition, variant FROM responses WHERE pinned = 1 AND (\(condition)))
-      """ : condition
-    try query("DELETE FROM pins WHERE \(which)", values).run()
-    return before - (try pinTotals().entries)
+    let matches =
+      filter.dependsOnTime ? "responses WHERE pinned = 1 AND (\(condition))" : "pins WHERE \(condition)"
+    try query(
+      """
+      DELETE FROM pins WHERE (key, partition, variant) IN (
+        SELECT key, partition, variant FROM \(matches) LIMIT \(Self.maxChanges))
+      """, values
+    ).run()
+    return database.changes > 0 ? before - (try pinTotals().entries) : nil
   }
 
   // MARK: The limit

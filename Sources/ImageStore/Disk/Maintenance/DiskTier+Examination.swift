@@ -103,8 +103,9 @@ extension DiskTier {
     finishSweep()
   }
 
-  /// Runs a sweep that has begun to its end.
+  /// Runs a sweep that is due or has begun to its end.
   public func finishSweep() {
+    if schedule.sweepWanted { detectDeadPeers() }
     while sweep != nil { sweepNextShard(now: now) }
   }
 }

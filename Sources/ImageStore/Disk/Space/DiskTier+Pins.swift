@@ -27,11 +27,16 @@ extension DiskTier {
       var totals = try index.pinTotals()
       totals.entries += found.unpinned.entries
       totals.bytes += found.unpinned.bytes
-      if found.unpinned.entries > 0, totals.bytes <= maxBytes { try index.pin(filter, now: now) }
       return (found, totals)
     }
+    let fits = found.unpinned.entries == 0 || totals.bytes <= maxBytes
+    if found.unpinned.entries > 0, fits {
+      while try session.withIndex({ index throws(SQLiteError) in try index.pinSome(filter, now: now) }) {
+        if hasPeers { try letPeersWrite() }
+      }
+    }
     if let error = commit() { throw error }
-    guard found.unpinned.entries == 0 || totals.bytes <= maxBytes else {
+    guard fits else {
       throw StoreError(
         .overLimit,
         "pinned images would use \(totals.bytes) bytes, more than 90 % of the disk limit of \(limit) bytes")
@@ -44,10 +49,21 @@ extension DiskTier {
   public func unpin(_ filter: ClearFilter) throws(StoreError) -> Int {
     let now = now
     _ = try session.writable()
-    let count = try session.withIndex { index throws(SQLiteError) in try index.unpin(filter, now: now) }
+    let count = try removePins(filter, now: now)
     // The eviction scan starts after rows that it has skipped.
     budget.resetCursor()
     if let error = commit() { throw error }
+    return count
+  }
+
+  func removePins(_ filter: ClearFilter, now: Int) throws(StoreError) -> Int {
+    var count = 0
+    while let removed = try session.withIndex({ index throws(SQLiteError) in
+      try index.unpinSome(filter, now: now)
+    }) {
+      count += removed
+      if hasPeers { try letPeersWrite() }
+    }
     return count
   }
 

@@ -78,7 +78,7 @@ enum ArchivedResponse {
     let (requested, responded) = (try time("requestTime"), try time("responseTime"))
     let ahead = max(0, responded - now)
     var response = StoredResponse(
-      key: try params.required("key", params.nonempty("key")), url: try params.required("url", params.nonempty("url")),
+      key: try params.required("key", params.nonempty("key")), url: try params.required("url", params.string("url")),
       requestTime: min(requested, responded) - ahead, responseTime: responded - ahead,
       storedAt: min(try time("storedAt") - ahead, now), validatedAt: min(try time("validatedAt") - ahead, now),
       expiresAt: try time("expiresAt") - ahead, mediaType: try params.required("mediaType", params.string("mediaType")))

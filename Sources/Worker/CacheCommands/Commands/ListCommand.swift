@@ -12,8 +12,8 @@ extension CacheCommand {
       Columns: SIZE of the image; AGE since its body arrived; FRESHNESS, how long it stays fresh or has been stale by
       the --max-age of the worker that stored it; USES, the number of deliveries since it was stored; LAST USE; FORMAT; the
       number of VARIANTS of an original; KEY, followed by the transform of a variant and by the URL if it differs from
-      the key. Images for requests with credentials are marked with the beginning of a digest, and
-      pinned ones with (pinned).
+      the key. Images for requests with credentials are marked with the beginning of a digest, and pinned ones with
+      (pinned).
 
       Members of a line of JSON: key, url, partition (a digest of the credentials, if any), variant, bytes, allocated,
       format, mediaType, width, height, storedAt, validatedAt, expiresAt, fresh, usedAt, uses, variants, pinned, and file
