@@ -1,8 +1,8 @@
 internal import HTTPTypes
 internal import Text
 
-/// The `traceparent` field of W3C Trace Context (https://www.w3.org/TR/trace-context/, section 3.2), with which the host
-/// connects a load to a trace of its own.
+/// The `traceparent` field of W3C Trace Context (https://www.w3.org/TR/trace-context/, section 3.2), with which the
+/// host connects a load to a trace of its own.
 struct TraceParent: Equatable {
   /// 32 lower-case hexadecimal digits, not all of them zero.
   let traceID: String
