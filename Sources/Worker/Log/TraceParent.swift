@@ -21,7 +21,7 @@ struct TraceParent: Equatable {
     traceID = String(decoding: parts[1], as: UTF8.self)
   }
 
-  /// Of the version, the trace id, the parent id and the flags.
+  /// The lengths of the version, the trace id, the parent id and the flags.
   private static let partLengths = [2, 32, 16, 2]
   private static let length = 55
 
