@@ -37,8 +37,11 @@ PICTURES = ROOT / "protocol" / "images"
 FAST, SLOW, REFUSING = "http://images.example", "http://slow.example", "http://busy.example"
 
 OPEN_GROUPS = """
-    for (const group of app.trace.workspace.children) if (!/, waiting/.test(group.name)) group.expand();
-    undefined
+    {
+        const groups = app.trace.workspace.children.filter((group) => !/, waiting/.test(group.name));
+        for (const group of groups) group.expand();
+        groups.length > 1 && groups.every((group) => group.expanded)
+    }
 """
 PROBLEMS = """
     app.trace.engine.query("select name, value from stats where severity in ('error', 'data_loss') and value > 0")
@@ -106,7 +109,10 @@ def show(browser: Browser, viewer: str, trace: Path, picture: Path) -> None:
         time.sleep(0.1)
     browser.evaluate("waitForPerfettoIdle()")
     assert browser.evaluate(PROBLEMS) == 0
-    browser.evaluate(OPEN_GROUPS)
+    # The rows of a trace are made after it is open.
+    while not browser.evaluate(OPEN_GROUPS):
+        assert time.monotonic() < deadline, "Perfetto shows no groups"
+        time.sleep(0.1)
     browser.evaluate("waitForPerfettoIdle()")
     time.sleep(2)  # what is drawn after the last change
     screenshot = browser.send("Page.captureScreenshot", format="webp", quality=60)["data"]
