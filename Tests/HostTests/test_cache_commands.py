@@ -67,8 +67,11 @@ class CommandLine(CommandsTest):
 
     def test_a_cache_that_is_missing_is_named(self) -> None:
         self.store("http://a.example/1.png")
+        url = ["http://a.example/1.png"]
         for name in COMMANDS:
-            arguments = {"why": ["http://a.example/"], "rm": ["--all"]}.get(name, [])
+            if name == "import":  # It creates the cache.
+                continue
+            arguments = {"why": url, "pin": url, "unpin": url, "rm": ["--all"]}.get(name, [])
             with self.subTest(command=name):
                 result = run(name, self.folder / "nowhere", *arguments)
                 self.assertEqual((result.status, result.output), (66, ""))

@@ -340,8 +340,12 @@ class Carry(Transfer):
         assert process.stdin
         process.stdin.write(archive[:cut])
         process.stdin.flush()
-        while not (self.other / "default").exists() or len(self.entries(self.other)) < 13:
+        while True:
             self.assertIsNone(process.poll())
+            # Until the index exists, the listing fails.
+            listing = subprocess.run([default_worker(), "cache", "ls", "--json", "--cache-dir", str(self.other)], capture_output=True)
+            if len(listing.stdout.splitlines()) == 13:
+                break
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdin.close()

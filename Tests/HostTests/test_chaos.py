@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import tempfile
 import time
@@ -30,6 +31,12 @@ OPTIONS += ["--memory-limit", "2M", "--disk-limit", "20M", "--log-level", "warni
 
 STAYS = 50.0
 """Seconds for which a path is looked for; it is promised for a little longer."""
+
+
+def unexpected(log: str) -> str:
+    """The log without the warnings about origins that fail, as the menu makes them."""
+    expected = re.compile(r"imageworker: warning: .*(its loads fail at once|loads of the last minute failed)")
+    return "".join(line for line in log.splitlines(keepends=True) if not expected.match(line))
 
 
 class Chaos(unittest.TestCase):
@@ -58,7 +65,7 @@ class Chaos(unittest.TestCase):
         first = self.start()
         first.play(self.requests, self.random.randint(REQUESTS // 3, REQUESTS // 2))
         first.kill()
-        self.assertEqual(first.log(), "")
+        self.assertEqual(unexpected(first.log()), "")
         self.what_was_delivered_stays(first)
         self.surroundings.origin.command({"do": "await", "active": 0})
         torn = set(self.unfinished(self.folder))
@@ -73,7 +80,7 @@ class Chaos(unittest.TestCase):
             self.surroundings.prepare(self.requests.menu)
             second.send(step)
         self.an_end_in_order(second)
-        self.assertEqual(second.log(), "")
+        self.assertEqual(unexpected(second.log()), "")
         self.what_was_delivered_stays(second)
 
         self.nothing_unfinished_is_left(torn)

@@ -627,6 +627,8 @@ export interface ErrorData {
   phase?: "connect" | "firstByte" | "idle" | "slow" | "deadline";
   retryAfterMs?: number;
   originDown?: true;
+  /** The rule of robots.txt or the header field that does not allow the load. */
+  rule?: string;
   member?: string;
   id?: unknown;
   supported?: number[];

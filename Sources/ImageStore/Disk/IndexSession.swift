@@ -208,7 +208,10 @@ final class IndexSession {
         continue
       }
       guard index.isCompatible else {
-        let message = "\(path) has version \(index.version) of the index; this worker needs \(IndexSchema.version)"
+        let message =
+          index.version == 0
+          ? "the index of \(path) is being created; try again"
+          : "\(path) has version \(index.version) of the index; this worker needs \(IndexSchema.version)"
         throw suspend(StoreError(.unusable(path: path), message))
       }
       self.index = index
