@@ -104,7 +104,8 @@ class SaveTo(unittest.TestCase):
             self.assert_refused(str(link))
             link.unlink()
         self.assertFalse(missing.exists())
-        self.assertEqual(self.worker.log(), [])
+        # All loads of this test fail, and a warning says so.
+        self.assertEqual([line for line in self.worker.log() if "loads of the last minute failed" not in line], [])
 
 
 if __name__ == "__main__":
