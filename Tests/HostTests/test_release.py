@@ -211,7 +211,7 @@ class DebianPackage(unittest.TestCase):
 
     def test_the_manual_page_of_the_cache_has_each_command_and_option(self) -> None:
         page = gzip.decompress((self.tree / "usr/share/man/man1/imageworker-cache.1.gz").read_bytes()).decode()
-        commands = page.partition("\n.SH COMMANDS\n")[2].split("\n.SS ")[1:]
+        commands = page.partition("\n.SH COMMANDS")[2].split("\n.SS ")[1:]
         names = re.findall(r"(?m)^  (\w+)", run(WORKER, "cache", "--help"))
         self.assertEqual([section.split()[2].strip('"') for section in commands], names)
         for name, section in zip(names, commands):

@@ -12,7 +12,7 @@ from release_files import Release, Stop, said
 def cache_manual(release: Release) -> str:
     worker = release.build / "imageworker"
     overview = said(worker, "cache", "--help")
-    commands = re.findall(r"(?m)^  (\w+)(?: [A-Z]+)?  +\S", overview)
+    commands = re.findall(r"(?m)^  (\w+)", overview)
     if not commands:
         raise Stop("the help of imageworker cache must list its commands")
     date = time.strftime("%Y-%m-%d", time.gmtime(release.time))
