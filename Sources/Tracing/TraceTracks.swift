@@ -25,7 +25,6 @@ struct TraceTracks {
     /// The names of the rows, by number. Those of lanes follow from their number.
     var rows: [Int: String] = [:]
     var lanes = TraceLanes()
-    var lanesNamed = 0
     var lastLap: Int
   }
 
