@@ -19,11 +19,17 @@ public struct FailureTable: Sendable {
     public var latest: Example
   }
 
+  /// The examples as they were added. They are redacted and cut when they are read, which is rare.
   private var entries: [LoadError.Kind: Entry] = [:]
 
   /// The entries, the most frequent kind first.
   public var all: [Entry] {
-    entries.values.sorted { ($1.count, $0.kind.rawValue) < ($0.count, $1.kind.rawValue) }
+    entries.values.sorted { ($1.count, $0.kind.rawValue) < ($0.count, $1.kind.rawValue) }.map { entry in
+      var entry = entry
+      entry.latest.url = Self.redacted(entry.latest.url)
+      entry.latest.message = Self.cut(entry.latest.message)
+      return entry
+    }
   }
 
   /// Adds a failure. Cancelled loads are no failures.
@@ -34,7 +40,7 @@ public struct FailureTable: Sendable {
   mutating func add(_ error: LoadError, url: String, at time: Int) {
     guard error.kind != .cancelled else { return }
     let example = Example(
-      url: Self.redacted(url), message: Self.cut(error.message), status: error.status, phase: error.phase, time: time)
+      url: url, message: error.message, status: error.status, phase: error.phase, time: time)
     entries[error.kind] = Entry(kind: error.kind, count: (entries[error.kind]?.count ?? 0) + 1, latest: example)
   }
 
