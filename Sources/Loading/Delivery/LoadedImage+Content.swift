@@ -30,9 +30,7 @@ extension LoadedImage {
       placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
       head: request.wantsResponse || request.validation == .none ? Response(response, as: status, now: now) : nil)
   }
-}
 
-extension LoadedImage {
   /// The result of a probe that ended before the body was complete.
   init(_ header: ArrivedHeader, for request: LoadRequest) {
     let (head, image) = (header.head, header.image)

@@ -17,28 +17,29 @@ public final class WantedImage: Sendable {
 
   /// The reason why an image is not wanted; nil if it is. A property that is unknown is no reason.
   func objection(to header: ImageHeader) -> String? {
-    let isTurned = header.orientation >= 5
-    return objection(
-      format: header.format.rawValue, width: isTurned ? header.height : header.width,
-      height: isTurned ? header.width : header.height)
+    objection(
+      format: header.format.rawValue, width: header.width, height: header.height, isTurned: header.orientation >= 5)
   }
 
   /// The reason why a stored image is not wanted. A variant is judged by its original.
   func objection(to response: StoredResponse) -> String? {
     guard let source = response.metadata?.source else {
-      let isTurned = response.orientation >= 5
       return objection(
-        format: response.format, width: isTurned ? response.height : response.width,
-        height: isTurned ? response.width : response.height)
+        format: response.format, width: response.width, height: response.height, isTurned: response.orientation >= 5)
     }
     // The orientation of the original is not stored with a variant: one of the two ways must do.
-    guard let objection = objection(format: source.format, width: source.width, height: source.height) else {
-      return nil
+    let objections = [false, true].compactMap { isTurned in
+      objection(format: source.format, width: source.width, height: source.height, isTurned: isTurned)
     }
-    return self.objection(format: source.format, width: source.height, height: source.width).map { _ in objection }
+    return objections.count == 2 ? objections[0] : nil
   }
 
-  private func objection(format: String?, width: Int?, height: Int?) -> String? {
+  /// - Parameters:
+  ///   - width: that of the stored image, like the height.
+  ///   - isTurned: whether the upright image has these sides exchanged.
+  private func objection(format: String?, width storedWidth: Int?, height storedHeight: Int?, isTurned: Bool) -> String?
+  {
+    let (width, height) = isTurned ? (storedHeight, storedWidth) : (storedWidth, storedHeight)
     if let formats, let format, !formats.contains(format) {
       return "the format is \(format), and \(formats.joined(separator: ", ")) is wanted"
     }
