@@ -35,7 +35,7 @@ final class JobCoordinator {
   ) {
     (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
     (self.storage, self.transport, self.previews) = (storage, transport, previews)
-    robots = RobotsCoordinator(userAgent: settings.robotsUserAgent, transport: transport)
+    robots = RobotsCoordinator(userAgent: settings.robotsUserAgent, transport: transport, storage: storage)
     scheduler = Scheduler(limits: settings.limits)
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }

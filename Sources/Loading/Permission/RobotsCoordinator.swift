@@ -17,6 +17,7 @@ final class RobotsCoordinator {
   /// The value of User-Agent for which the rules are read; nil if robots.txt is ignored.
   let userAgent: String?
   private let transport: Transport
+  private let storage: DiskServices
   private var known = ExpiringCache<Origin, Permission>(timeToLive: lifetime, capacity: maxOrigins)
   /// The failed requests, apart because they expire sooner.
   private var failed = ExpiringCache<Origin, Permission>(timeToLive: lifetimeOfFailure, capacity: maxOrigins)
@@ -25,9 +26,9 @@ final class RobotsCoordinator {
   private var queue = FIFO<Origin>()
   private var running = 0
 
-  init(userAgent: String?, transport: Transport) {
-    self.userAgent = userAgent
-    self.transport = transport
+  /// - Parameter storage: its thread reads the files, because a long one takes a tenth of a second.
+  init(userAgent: String?, transport: Transport, storage: DiskServices) {
+    (self.userAgent, self.transport, self.storage) = (userAgent, transport, storage)
   }
 
   var isObeyed: Bool { userAgent != nil }
@@ -73,18 +74,23 @@ final class RobotsCoordinator {
   }
 
   private func answered(_ origin: Origin, _ answer: RobotsDownload.Answer, attempt: Int) {
-    let permission: Permission
     switch answer {
-    case .unreachable(let reason):
-      guard attempt >= Self.maxAttempts else { return request(origin, attempt: attempt + 1) }
-      permission = Permission(rules: .disallowingAll, failure: reason)
-      failed.remember(permission, of: origin, now: .now)
-    case .missing:
-      permission = Permission(rules: .allowingAll)
-      known.remember(permission, of: origin, now: .now)
+    case .unreachable where attempt < Self.maxAttempts: request(origin, attempt: attempt + 1)
+    case .unreachable(let reason): settle(origin, Permission(rules: .disallowingAll, failure: reason))
+    case .missing: settle(origin, Permission(rules: .allowingAll))
     case .file(let bytes):
-      permission = Permission(rules: RobotsRules(bytes, for: userAgent ?? ""))
+      let userAgent = userAgent ?? ""
+      storage.perform({ RobotsRules(bytes, for: userAgent) }) { [weak self] rules in
+        self?.settle(origin, Permission(rules: rules))
+      }
+    }
+  }
+
+  private func settle(_ origin: Origin, _ permission: Permission) {
+    if permission.failure == nil {
       known.remember(permission, of: origin, now: .now)
+    } else {
+      failed.remember(permission, of: origin, now: .now)
     }
     running -= 1
     for completion in waiting.removeValue(forKey: origin) ?? [] { completion(permission) }
