@@ -132,8 +132,10 @@ class Traces(unittest.TestCase):
         timings = [answer["result"]["timing"] for answer in answers] + [failure["error"]["data"]["timing"] for failure in failures]
         self.check_sums(trace, [timing for timing in timings if timing["totalMs"]])
         rows = names_of(trace.events, "thread_name")
-        for row in ("loading thread", "disk thread", "decoder 1", "decoder 2", "load 1", "events", "waiting"):
+        for row in ("loading thread", "disk thread", "load 1", "events", "waiting"):
             self.assertIn(row, rows)
+        # One of the two may have done all the work before the other had started.
+        self.assertTrue({"decoder 1", "decoder 2"} & set(rows))
         arrows = [event for event in trace.events if event["ph"] == "s"]
         self.assertGreaterEqual(len(arrows), 2)
         instants = Counter(event["name"] for event in trace.events if event["ph"] == "i")

@@ -170,6 +170,12 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
       now: storage.now())
   }
 
+  /// Whether the load fails if the cache cannot answer it.
+  func mustNotTransfer(_ load: ActiveLoad) -> Bool {
+    guard load.request.cacheMode == .onlyIfCached || !load.request.fields.arePlain else { return false }
+    return decision(for: load, from: []) == .notCached
+  }
+
   /// The stored response that the load may get instead of the error (`stale-if-error`, RFC 5861 section 4).
   func fallback(for load: ActiveLoad, among stored: [Candidate], after error: LoadError) -> Candidate? {
     load.accepted(of: stored).first {

@@ -99,8 +99,10 @@ final class JobCoordinator {
     if !serveFromCache(load, from: candidates) { join(load) }
   }
 
-  /// Subscribes the load to the job of its key, and creates the job if there is none.
+  /// Subscribes the load to the job of its key, and creates the job if there is none. A load that may send nothing
+  /// (`only-if-cached`) joins no job, whose transfer would be its answer.
   func join(_ load: ActiveLoad) {
+    if cache.mustNotTransfer(load) { return lookUp(alone: load) }
     let key = load.jobKey
     // Only the present loads of a superseded job wait for it.
     if let job = scheduler.job(for: key), isSuperseded(job) { scheduler.detach(job) }
@@ -185,6 +187,18 @@ final class JobCoordinator {
     cache.lookUp(
       job.request.key, job.first.partition, variants, isBypassed: !key.revalidation.usesCache
     ) { [weak self] found in self?.lookedUp(id, found) }
+  }
+
+  /// Answers a load that may send nothing from the cache.
+  private func lookUp(alone load: ActiveLoad) {
+    if load.timeline.phase != .lookup { load.timeline.restart(at: .now) }
+    cache.lookUp(load.request.key, load.partition, [load.request.variant], isBypassed: false) {
+      [weak self, id = load.id] found in
+      guard let self, let load = self.registry[id] else { return }
+      // A load must not see what had been cleared before it was submitted.
+      if let clear = found.firstClear, load.generation >= clear { return self.lookUp(alone: load) }
+      if !self.serveFromCache(load, from: found.candidates) { _ = self.mayTransfer(load, among: found.candidates) }
+    }
   }
 
   private func wantedVariants(of job: JobID) -> Set<String> {

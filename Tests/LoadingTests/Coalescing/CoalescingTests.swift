@@ -122,6 +122,20 @@ struct CoalescingTests {
     #expect(await scene.isSpotlessAtTheEnd())
   }
 
+  @Test func `a load that must not transfer gets no answer of a transfer that ends before its lookup`() async throws {
+    let scene = try await Scene()
+    let first = try await scene.submit()
+    await scene.look()
+    let gate = scene.disk.closeGate()
+    let second = try await scene.submit(mode: .onlyIfCached)
+    try await scene.fail(first, LoadError(.http, "the server answered 500"))
+    #expect(scene.witness.ends(of: [first, second]) == [["http"], []])
+    gate.open()
+    await scene.look()
+    #expect(scene.witness.ends(of: [second]) == [["notCached"]])
+    #expect(await scene.isSpotlessAtTheEnd())
+  }
+
   @Test func `a response stored while loads wait serves them when their transfer is due`() async throws {
     let scene = try await Scene()
     let ids = try await [scene.submit(["x-n": "1"]), scene.submit(["x-n": "2"]), scene.submit(["x-n": "3"])]
