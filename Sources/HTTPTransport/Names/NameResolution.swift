@@ -29,6 +29,8 @@ public struct NameResolution: Sendable, Hashable {
 /// Identifies a look-up; never reused within one transport.
 public struct LookUpID: Sendable, Hashable {
   let number: UInt64
+
+  public init(number: UInt64) { self.number = number }
 }
 
 /// Counters and the state of the resolver. All members except `kind` are about c-ares only.

@@ -98,7 +98,7 @@ extension JobCoordinator {
     keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool
   ) {
     let waiting = loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
-    let mayHavePartials = storage.tier?.mayHavePartials == true
+    let mayHavePartials = LoadingActor.observed(storage.tier?.mayHavePartials == true)
     let operation = StoreOperation(
       body: body, format: format, draft: draft, tiers: tiers, invalidatesStored: invalidatesStored,
       partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,

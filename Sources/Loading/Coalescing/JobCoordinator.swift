@@ -15,11 +15,13 @@ final class JobCoordinator {
   let peers: PeerCoordinator
   let deliveries: DeliveryCoordinator
   let storage: DiskServices
-  let transport: Transport
+  let transport: any Transferring
   let previews: PreviewCoordinator
   var maxRedirects = 10
   var counts = TransferCounts()
 
+  /// For the delays of the scheduler.
+  var random: LoaderRandom
   var scheduler: Scheduler
   var jobs = SlotMap<JobID, Job>()
   private var partialBodies: PartialBodyBudget
@@ -30,11 +32,13 @@ final class JobCoordinator {
 
   init(
     registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator, deliveries: DeliveryCoordinator,
-    storage: DiskServices, transport: Transport, previews: PreviewCoordinator, settings: LoaderSettings
+    storage: DiskServices, transport: any Transferring, previews: PreviewCoordinator, settings: LoaderSettings,
+    random: LoaderRandom
   ) {
     (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
-    (self.storage, self.transport, self.previews) = (storage, transport, previews)
+    (self.storage, self.transport, self.previews, self.random) = (storage, transport, previews, random)
     scheduler = Scheduler(limits: settings.limits)
+    scheduler.latest = LoadingActor.now
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }
 
@@ -237,14 +241,14 @@ final class JobCoordinator {
     var admission = scheduler.enqueue(job)
     if case .queueFull = admission {
       // Start the transfers that are due first: jobs that only await this decision must not count as queued.
-      startTransfers(at: .now, needsPlace: true)
+      startTransfers(at: LoadingActor.now, needsPlace: true)
       admission = scheduler.enqueue(job)
     }
     switch admission {
     case .accepted: break
     case .queueFull:
       var error = LoadError(.overloaded, "the queue is full: \(scheduler.limits.maxQueued) loads are waiting")
-      error.retryAfter = scheduler.timeToFreeQueue(at: .now)
+      error.retryAfter = scheduler.timeToFreeQueue(at: LoadingActor.now)
       fail(job, error)
     case .originDown: endAtDownOrigin(job)
     }
@@ -318,11 +322,11 @@ final class JobCoordinator {
     guard !load.request.retriesFailed else { return true }
     let failure = cache.failures.failure(
       of: CacheIdentity(key: load.request.key, partition: load.partition),
-      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
+      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: LoadingActor.now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
-    error.retryAfter = ContinuousClock.now.duration(to: failure.until)
+    error.retryAfter = LoadingActor.now.duration(to: failure.until)
     deliveries.complete(load, .failure(error), at: .answer)
     return false
   }
@@ -392,7 +396,7 @@ final class JobCoordinator {
   /// Whether the host has stored an image under the key since the job was created, or is storing one. Such a job
   /// accepts no further loads, and its response is not cached.
   func isSuperseded(_ id: JobID) -> Bool {
-    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: .now) } ?? false
+    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: LoadingActor.now) } ?? false
   }
 
   // MARK: - Actions

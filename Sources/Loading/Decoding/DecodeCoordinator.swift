@@ -62,7 +62,7 @@ final class DecodeCoordinator {
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
-    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: .now) {
+    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: LoadingActor.now) {
       client?.complete(load, .failure(error), at: stage)
       return
     }
@@ -116,8 +116,9 @@ final class DecodeCoordinator {
       proceed(id, with: variant)
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
+      let source = WorkSource()
       decode.ticket = decoder.submit(task, priority: priority.rawValue) { result in
-        LoadingActor.run { [weak self] in self?.decoded(id, task, result) }
+        LoadingActor.run(for: source) { [weak self] in self?.decoded(id, task, result) }
       }
     }
   }
@@ -131,7 +132,7 @@ final class DecodeCoordinator {
       if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
       let failure = LoadError(error)
       if case .corrupt = error, decode.candidate.response.isOnDisk {
-        corrupt.remember(failure, of: decode.subject, now: .now)
+        corrupt.remember(failure, of: decode.subject, now: LoadingActor.now)
       }
       fail(id, failure)
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)

@@ -141,8 +141,8 @@ final class DeliveryCoordinator: DecodeClient {
     guard location == .memory, plan.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
-      guard let path = tier?.deliverPath(of: response) else { return nil }
-      return DeliveryPlan.DeliveredContent(path: path, bytes: nil)
+      guard let tier, LoadingActor.observed(tier.deliverPath(of: response) != nil) else { return nil }
+      return DeliveryPlan.DeliveredContent(path: tier.absolutePath(of: response), bytes: nil)
     }
     tier?.recordUse(of: response)
     return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)
@@ -177,7 +177,7 @@ final class DeliveryCoordinator: DecodeClient {
     case .answer:
       guard cachedEvents.hold(result, of: load.id) else { return finish(load, result) }
       client?.unsubscribe(load)
-      client?.boostCachedEvent(of: load, until: .now + Self.longestWait)
+      client?.boostCachedEvent(of: load, until: LoadingActor.now + Self.longestWait)
     case .cachedEvent:
       if case .success(let image) = result {
         if isOutputBlocked, image.data != nil {

@@ -13,7 +13,7 @@ extension LoadedImage {
   ) {
     self.init(response, content, for: load.request, as: status, now: now)
     isKept = load.isKept
-    timing.total = load.acceptedAt.duration(to: .now)
+    timing.total = load.acceptedAt.duration(to: LoadingActor.now)
     timing.firstByte = load.transfer?.firstByte ?? timing.total
     if let transfer = load.transfer {
       (attempts, timing.queued) = (transfer.attempts, transfer.queued)

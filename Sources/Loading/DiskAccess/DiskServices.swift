@@ -16,7 +16,7 @@ public final class DiskServices: Sendable {
   let scratch: ScratchFolder
   let pixels: PixelFolder
   /// The current time in Unix seconds.
-  let now: @Sendable () -> Int
+  public let now: @Sendable () -> Int
 
   public init(
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
@@ -57,13 +57,16 @@ public final class DiskServices: Sendable {
   }
 
   /// Runs `work` on the disk thread and passes its result to `completion` on the loading thread.
+  @LoadingActor
   func perform<Result: Sendable>(
     _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
-    executor.run {
+    let source = WorkSource()
+    let operation: @Sendable () -> Void = {
       let result = work()
-      LoadingActor.run { completion(result) }
+      LoadingActor.run(for: source) { completion(result) }
     }
+    executor.run(LoadingActor.sequencer?.dated(operation) ?? operation)
   }
 
   /// The result of a disk lookup.
@@ -75,6 +78,7 @@ public final class DiskServices: Sendable {
   }
 
   /// Looks up the named variants and the original of a key on disk.
+  @LoadingActor
   func look(
     up key: String, partition: String, variants: Set<String>,
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
@@ -92,6 +96,7 @@ public final class DiskServices: Sendable {
   }
 
   /// Performs a delivery.
+  @LoadingActor
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
     then completion:

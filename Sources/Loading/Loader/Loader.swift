@@ -35,15 +35,20 @@ public final class Loader {
     didSet { jobs.scheduler.isPaused = isPaused || isOutputStuck }
   }
 
-  public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
+  /// - Parameter seed: makes the decisions reproducible if it is set: random numbers come from it, and the loader takes
+  ///   no part in single flight across processes.
+  public init(
+    transport: any Transferring, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings,
+    seed: UInt64? = nil
+  ) {
     self.storage = storage
-    peers = PeerCoordinator(storage: storage)
+    peers = PeerCoordinator(storage: storage, isAlone: seed != nil)
     cache = CacheCoordinator(storage: storage, peers: peers, settings: settings)
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
     jobs = JobCoordinator(
       registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
-      previews: PreviewCoordinator(decodes), settings: settings)
+      previews: PreviewCoordinator(decodes), settings: settings, random: LoaderRandom(seed: seed))
     (cache.loader, jobs.loader, jobs.previews.jobs) = (self, self, jobs)
     (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
@@ -85,7 +90,7 @@ public final class Loader {
   {
     applyPeerInvalidations()
     let load = ActiveLoad(
-      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
+      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: LoadingActor.now,
       generation: cache.clearsBegun, observer: observer, isInternal: isInternal)
     load.place = place
     jobs.adoptPlace(of: load)
@@ -104,7 +109,7 @@ public final class Loader {
   ///
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> ContinuousClock.Instant? {
-    let now = ContinuousClock.now
+    let now = LoadingActor.now
     for (id, attempts) in jobs.expire(at: now) {
       var error = LoadError.timeout(.deadline, "the deadline passed")
       error.attempts = attempts
@@ -143,7 +148,7 @@ public final class Loader {
     jobs.unsubscribe(load)
     switch result {
     case .success(var image):
-      image.timing.total = load.acceptedAt.duration(to: .now)
+      image.timing.total = load.acceptedAt.duration(to: LoadingActor.now)
       if load.observer !== DiscardingObserver.shared { count(image) }
       load.observer.load(id, ended: .success(image))
     case .failure: load.observer.load(id, ended: result)
