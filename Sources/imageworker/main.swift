@@ -7,6 +7,7 @@ do throws(OptionError) {
   case .version: exit(printOutput("imageworker \(Version.current)\n") ? 0 : EX_IOERR)
   case .describe: exit(printOutput(Describe.document) ? 0 : EX_IOERR)
   case .selfTest(let options): _exit(selfTest(options))
+  case .replay(let arguments): _exit(replay(arguments))
   // `_exit`, because exit handlers would run while other threads are still running. All output has been written.
   case .run(let options): _exit(run(options))
   }

@@ -8,7 +8,7 @@ public enum NameResolver: String, Sendable, Hashable, CaseIterable {
 
 /// The result of a look-up.
 public struct NameResolution: Sendable, Hashable {
-  public enum Outcome: Sendable, Hashable {
+  public enum Outcome: String, Sendable, Hashable, CaseIterable {
     /// The name has an address, or needs none here since a proxy or curl itself finds it.
     case resolved
     case noSuchName

@@ -1,3 +1,5 @@
+internal import Platform
+
 /// A source of work for the loading thread: the host, or one callback that the loading thread has passed to another
 /// thread.
 ///
@@ -36,6 +38,10 @@ public protocol WorkSequencer: Sendable {
   /// The time that the session sees. It does not change during one piece of work.
   var now: ContinuousClock.Instant { get }
 
+  /// The Unix time in seconds that the session sees, and the one that its disk thread sees.
+  var unixTime: Int { get }
+  var unixTimeOfDisk: Int { get }
+
   /// Returns the value that the session must see instead of one that depends on the progress of another thread. Called
   /// on the loading thread.
   func observed(_ value: Bool) -> Bool
@@ -50,6 +56,9 @@ extension LoadingActor {
 
   /// The time that decisions are based on, also those about a transfer on the transport's thread.
   public static var now: ContinuousClock.Instant { sequencer?.now ?? .now }
+
+  /// The same as Unix time, in seconds.
+  public static var unixTime: Int { sequencer?.unixTime ?? time(nil) }
 
   /// Returns a value that depends on the progress of another thread, or in a replay the value that was recorded.
   public static func observed(_ value: Bool) -> Bool { sequencer?.observed(value) ?? value }

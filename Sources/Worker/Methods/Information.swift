@@ -29,8 +29,9 @@ extension Session {
       }
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
     }
+    let source = WorkSource()
     loader.decoder.formats { formats in
-      LoadingActor.run { [weak self] in self?.answerInitialize(token, formats) }
+      LoadingActor.run(for: source) { [weak self] in self?.answerInitialize(token, formats) }
     }
   }
 
@@ -76,11 +77,12 @@ extension Session {
   func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: Method.stats.parameters)
     loader.statistics { [weak self, transport] statistics in
+      let source = WorkSource()
       transport.resolverStatistics { resolver in
-        LoadingActor.run {
+        LoadingActor.run(for: source) {
           guard let self else { return }
           let resolver = resolver ?? ResolverStatistics(kind: self.options.resolver)
-          let (uptime, counts) = (self.startedAt.duration(to: .now), self.counts)
+          let (uptime, counts) = (self.startedAt.duration(to: LoadingActor.now), self.counts)
           self.answer(token) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
         }
       }

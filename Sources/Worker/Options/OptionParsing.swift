@@ -15,6 +15,8 @@ extension Options {
     case run(Options)
     case help, version, describe
     case selfTest(Options)
+    /// The arguments after `replay`.
+    case replay([String])
   }
 
   /// Parses the arguments of a command line, without the program's name.
@@ -22,6 +24,7 @@ extension Options {
     var options = Options()
     var isSelfTest = false
     var rest = arguments[...]
+    if rest.first == "replay" { return .replay(Array(rest.dropFirst())) }
     while let argument = rest.popFirst() {
       switch argument {
       case "--help", "-h": return .help
@@ -87,6 +90,7 @@ extension Options {
     let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
     return """
       usage: imageworker [options]
+             imageworker replay DIR [--check]
 
       Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
       line, and writes responses and events to standard output, one per line.

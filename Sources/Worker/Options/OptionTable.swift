@@ -166,6 +166,12 @@ struct OptionDefinition: Sendable {
     .init(
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
+    .init(
+      "record", "DIR", .optionalText(\.recordDirectory, check: checkPath), runtime: false,
+      "record the session into this directory, which is created; imageworker replay DIR repeats it"),
+    .init(
+      "record-redact-query", "", .flag(\.recordRedactsQueries), runtime: false,
+      "replace the values in query strings in the recording"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

@@ -55,6 +55,10 @@ public struct Options: Sendable {
   var endOfInput = EndMode.drain
   public var exitStatus = false
   var logLevel = LogLevel.warning
+  public var recordDirectory: String?
+  public var recordRedactsQueries = false
+  /// The machine on which a replayed session was recorded; nil for this machine.
+  var replayedMachine: Machine?
 
   public init() {}
 

@@ -4,6 +4,7 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
+internal import Recording
 internal import Threads
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
@@ -17,7 +18,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel)
-  let (options, storage): (Options, DiskServices)
+  let (options, recorder, storage): (Options, Recorder?, DiskServices)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw StartError(
@@ -27,8 +28,9 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     if let problem = parsedOptions.transportConfiguration.problem() {
       throw StartError(message: problem, status: EX_USAGE)
     }
-    options = try withCookies(parsedOptions)
-    storage = try openStorage(options, log)
+    (options, recorder) = try startRecording(withCookies(parsedOptions), log)
+    LoadingActor.sequencer = recorder
+    storage = try openStorage(options, log, seed: recorder?.seed)
   } catch {
     onStartError(error.message)
     return error.status
@@ -40,7 +42,8 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
   if isatty(STDIN_FILENO) != 0 {
     printStartupError("reading requests from the terminal, one JSON object per line; Ctrl-D ends; see --help")
   }
-  let transport = Transport(configuration: options.transportConfiguration)
+  let network = Transport(configuration: options.transportConfiguration)
+  let transport: any Transferring = recorder.map { RecordingTransport(network, recorder: $0) } ?? network
   let decoders = DecoderPool(options.decoderSettings)
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
@@ -48,8 +51,8 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     status.notify()
   }
   let session = Locked<Session?>(nil)
-  let withSession: @Sendable (@escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { work in
-    LoadingActor.run { session.withLock { $0 }.map(work) }
+  let withSession: @Sendable (Cause, @escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { cause, work in
+    LoadingActor.run { recorder.handle(cause) { session.withLock { $0 }.map(work) } }
   }
   let writer = LineWriter(
     descriptor: streams.output,
@@ -59,28 +62,40 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     // second in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
-      withSession { $0.terminate() }
+      withSession(.termination) { $0.terminate() }
       usleep(500_000)
+      recorder?.finish()
       _exit(ExitStatus.inputOrOutput)
     })
   LoadingActor.run {
-    let loader = Loader(
-      transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
-    let new = Session(
-      options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
-      log: log, onEnd: end)
+    let decoder: any ImageDecoding = recorder.map { RecordingDecoder(decoders, recorder: $0) } ?? decoders
+    let new = recorder.handle(.start) {
+      let loader = Loader(
+        transport: transport, storage: storage, decoder: decoder, settings: options.loaderSettings,
+        seed: recorder?.seed)
+      return Session(
+        options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
+        log: log, onLine: recorder?.onLine,
+        onEnd: { status in
+          recorder?.ended(status: status)
+          end(status)
+        })
+    }
     session.withLock { $0 = new }
-    LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
+    LoadingActor.executor.setAfterBatch {
+      LoadingActor.assumeIsolated { recorder.handle(.advance) { new.advance() } }
+    }
   }
-  Signals.onTermination { withSession { $0.terminate() } }
+  Signals.onTermination { withSession(.termination) { $0.terminate() } }
   let pendingBatches = Locked(0)
+  let input = recorder.map { InputRecorder($0, maxLine: Int(options.maxLine)) }
   LineReader(
-    descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
+    descriptor: STDIN_FILENO, maxLine: Int(options.maxLine), observe: input?.observe,
     handle: { batch in
       writer.waitForRoom(below: OutputMarks.requestsWait)
       // Decode one batch while the session handles the previous one.
       pendingBatches.wait { $0 < 2 ? ($0 += 1) : nil }
-      withSession { session in
+      withSession(.input(input?.take() ?? [])) { session in
         session.receive(batch)
         pendingBatches.withLock { $0 -= 1 }
         pendingBatches.notify()
@@ -88,11 +103,12 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     },
     onEnd: { end in
       if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
-      withSession { $0.endOfInput(failed: end != .endOfInput) }
+      withSession(.endOfInput(failed: end != .endOfInput)) { $0.endOfInput(failed: end != .endOfInput) }
     })
   let result = status.wait { $0 }!
   decoders.shutDown()
   storage.close()
+  recorder?.finish()
   return writer.finish() ? result : ExitStatus.inputOrOutput
 }
 
@@ -114,79 +130,4 @@ private enum OutputMarks {
   /// At this amount no more requests are read. Far above `transfersWait`, so that a host can write all its requests
   /// before it reads the answers.
   static let requestsWait = 32 << 20
-}
-
-/// The descriptors that the threads, the cache and one transfer need.
-private let minDescriptors = 32
-
-private struct StartError: Error {
-  let message: String
-  var status = ExitStatus.noCacheDirectory
-}
-
-/// The options with the content of the cookie file. The file is not read again.
-private func withCookies(_ options: Options) throws(StartError) -> Options {
-  guard let path = options.cookies else { return options }
-  do throws(StoreError) {
-    let file = try HostFile(path)
-    var options = options
-    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
-    return options
-  } catch {
-    throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
-  }
-}
-
-private func openStorage(_ options: Options, _ log: Log) throws(StartError) -> DiskServices {
-  let executor = ThreadExecutor(name: "disk")
-  guard let directory = options.cacheDirectory ?? CacheDirectory.standard else {
-    throw StartError(message: "HOME is not set; name a cache directory with --cache-dir")
-  }
-  let warn: @Sendable (String) -> Void = { log.warning($0) }
-  let absolute = CacheDirectory.absolute(directory)
-  var tier: DiskTier?
-  if options.diskLimit > 0 {
-    tier = DiskTier(
-      directory: absolute, namespace: options.cacheNamespace, limit: options.diskLimit,
-      minFreeFraction: Double(options.minFree) / 100, verify: options.verification, executor: executor,
-      onWarning: warn)
-  }
-  let readOnly = options.readOnlyCaches.map { directory in
-    DiskTier(
-      directory: CacheDirectory.absolute(directory), namespace: options.cacheNamespace, limit: .max,
-      verify: options.verification, mode: .readOnly, executor: executor, onWarning: warn)
-  }
-  let storage = DiskServices(
-    directory: absolute, executor: executor, tier: tier, readOnlyTiers: readOnly,
-    scratch: ScratchFolder(executor: executor), pixels: PixelFolder(executor: executor),
-    now: StoreEnvironment.system.now)
-  do throws(StoreError) {
-    try storage.open()
-  } catch {
-    var path = absolute
-    if case .unusable(let unusable) = error.kind { path = unusable }
-    let isReadOnly = options.readOnlyCaches.contains { path.hasPrefix(CacheDirectory.absolute($0)) }
-    let name = isReadOnly ? "the read-only cache" : "the cache directory"
-    throw StartError(message: "\(name) \(path) cannot be used: \(error.message)")
-  }
-  return storage
-}
-
-/// The path of the cache directory.
-private enum CacheDirectory {
-  /// `$XDG_CACHE_HOME/imageworker`, else `~/.cache/imageworker` (XDG Base Directory Specification).
-  static var standard: String? {
-    if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return base + "/imageworker" }
-    return environment("HOME").map { $0 + "/.cache/imageworker" }
-  }
-
-  static func absolute(_ path: String) -> String {
-    guard !path.hasPrefix("/"), let current = getcwd(nil, 0) else { return path }
-    defer { free(current) }
-    return "\(String(cString: current))/\(path)"
-  }
-
-  private static func environment(_ name: String) -> String? {
-    getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-  }
 }

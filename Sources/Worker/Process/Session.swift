@@ -15,17 +15,18 @@ final class Session {
   private(set) var defaults: LoadDefaults
   let loader: Loader
   let storage: DiskServices
-  let transport: Transport
+  let transport: any Transferring
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
-  let startedAt = ContinuousClock.now
+  let startedAt = LoadingActor.now
   private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
   private var drainState = DrainState.notYet
+  private let onLine: (@LoadingActor @Sendable ([UInt8]) -> Void)?
   private let onEnd: @Sendable (Int32) -> Void
 
   /// The progress of the drain between the last answer and the end, in which cancelled work closes its files.
@@ -52,10 +53,13 @@ final class Session {
     case signal
   }
 
-  /// - Parameter onEnd: called once with the exit status when all requests have been answered.
+  /// - Parameters:
+  ///   - onLine: called with each line for the host.
+  ///   - onEnd: called once with the exit status when all requests have been answered.
   init(
-    options: Options, loader: Loader, storage: DiskServices, transport: Transport, decoders: DecoderPool,
-    writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
+    options: Options, loader: Loader, storage: DiskServices, transport: any Transferring, decoders: DecoderPool,
+    writer: LineWriter, log: Log, onLine: (@LoadingActor @Sendable ([UInt8]) -> Void)? = nil,
+    onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
     defaults = LoadDefaults(options)
@@ -65,6 +69,7 @@ final class Session {
     self.decoders = decoders
     self.writer = writer
     self.log = log
+    self.onLine = onLine
     self.onEnd = onEnd
   }
 
@@ -83,7 +88,7 @@ final class Session {
     switch step {
     case .perform(let request, let token): perform(request, token)
     case .failedNotification(let error, _): sendFailure(error, of: nil)
-    case .send(let line): writer.send(line, deferred: true)
+    case .send(let line): send(line, about: nil)
     }
   }
 
@@ -141,13 +146,19 @@ final class Session {
     if let line { send(line, about: token) }
   }
 
-  func send(_ line: [UInt8], about token: RequestToken?) {
-    writer.send(line, about: token, deferred: true)
+  /// - Parameter isReplaceable: whether a later line about the same request may replace this one in the queue.
+  func send(_ line: [UInt8], about token: RequestToken?, isReplaceable: Bool = false) {
+    onLine?(line)
+    if isReplaceable, let token {
+      writer.sendReplaceable(line, about: token, deferred: true)
+    } else {
+      writer.send(line, about: token, deferred: true)
+    }
   }
 
   /// Must be called after a line that may be large, so that the next is made only when the output has space for it.
   func pauseDeliveryIfCongested() {
-    if writer.isCongested { loader.isOutputStuck = true }
+    if LoadingActor.observed(writer.isCongested) { loader.isOutputStuck = true }
   }
 
   // MARK: - Settings
@@ -164,7 +175,7 @@ final class Session {
     // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
     log.setLevel(new.logLevel)
-    let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
+    let (limit, minFree, verify) = (new.diskLimit, new.minFreeFraction, new.verification)
     if let tier = storage.tier {
       storage.executor.run {
         tier.assumeIsolated { tier in
@@ -181,9 +192,9 @@ final class Session {
   /// Runs after each batch of work: starts work that may start, flushes the output, and ends the session when all
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
-    loader.isOutputStuck = writer.isCongested
+    loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
     let next = loader.advance()
-    for change in loader.takeHealthChanges() { log.info(change.logLine(at: .now)) }
+    for change in loader.takeHealthChanges() { log.info(change.logLine(at: LoadingActor.now)) }
     endIfDone()
     writer.flush()
     switch drainState {
@@ -228,16 +239,16 @@ final class Session {
     case .notYet:
       loader.cancelBackgroundWork()
       if !loader.isIdle {
-        drainState = .until(.now.advanced(by: Self.maxDrainTime))
+        drainState = .until(LoadingActor.now.advanced(by: Self.maxDrainTime))
         return
       }
     case .until(let end):
-      guard loader.isIdle || end <= .now else { return }
+      guard loader.isIdle || end <= LoadingActor.now else { return }
     case .over: return
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
-    log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: .now).milliseconds) ms")
+    log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: LoadingActor.now).milliseconds) ms")
     onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
   }
 }

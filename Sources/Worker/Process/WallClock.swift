@@ -1,8 +1,8 @@
-internal import Platform
+internal import Loading
 
 enum WallClock {
   /// The Unix time in seconds of an instant of the monotonic clock.
   static func seconds(at instant: ContinuousClock.Instant) -> Int {
-    time(nil) + Int(ContinuousClock.now.duration(to: instant).components.seconds)
+    LoadingActor.unixTime + Int(LoadingActor.now.duration(to: instant).components.seconds)
   }
 }

@@ -1,0 +1,278 @@
+internal import HTTPTransport
+public import LineRPC
+public import Loading
+internal import Threads
+
+/// A session that can be replayed.
+@LoadingActor
+public protocol ReplayableSession: AnyObject {
+  func receive(_ batch: [Incoming])
+  func endOfInput(failed: Bool)
+  func terminate()
+  func advance() -> ContinuousClock.Instant?
+}
+
+/// Replays a recorded session: repeats its causes in their order and at their times, and compares what the session does.
+///
+/// The disk thread and the decoders really work. What they return waits here until its turn.
+public final class Replayer: WorkSequencer {
+  private struct Arrivals {
+    /// The work that other threads have passed to the loading thread, by the number of its source.
+    var work: [UInt64: FIFO<@LoadingActor @Sendable () -> Void>] = [:]
+    var moment = Moment(nanoseconds: 0, unixTime: 0)
+    var diskTime = 0
+    /// The number of causes so far.
+    var progress = 0
+    /// The reason why the next cause waits.
+    var wait = ""
+  }
+
+  public let recording: Recording
+  let transport: ReplayTransport
+  let decoder: ReplayDecoder
+  let host: HostFolder
+  private let start = ContinuousClock.now
+  private let arrivals = Locked(Arrivals())
+
+  @LoadingActor private var session: (any ReplayableSession)?
+  @LoadingActor private var play: Play?
+  @LoadingActor private var reader: JournalReader
+  @LoadingActor private var sanitizer: Sanitizer
+  @LoadingActor private var bodies: ReplayBodies
+  @LoadingActor private var group: JournalGroup?
+  @LoadingActor private var nextEffect = 0
+  @LoadingActor private var nextObserved = 0
+  @LoadingActor private var isRunning = false
+  @LoadingActor private var hasEnded = false
+
+  /// The functions that a replay calls on the loading thread.
+  public struct Play: Sendable {
+    /// Creates the session.
+    public var makeSession: @LoadingActor @Sendable () -> any ReplayableSession
+    /// Called before each cause. It may block.
+    public var onCause: @Sendable () -> Void
+    /// Called once, at the end of the recording or at the first difference.
+    public var onEnd: @Sendable (Result<Void, Difference>) -> Void
+
+    public init(
+      makeSession: @escaping @LoadingActor @Sendable () -> any ReplayableSession,
+      onCause: @escaping @Sendable () -> Void, onEnd: @escaping @Sendable (Result<Void, Difference>) -> Void
+    ) {
+      (self.makeSession, self.onCause, self.onEnd) = (makeSession, onCause, onEnd)
+    }
+  }
+
+  /// - Parameter hostRoot: the folder for the files of the host.
+  @LoadingActor
+  public init(
+    _ recording: Recording, transport: ReplayTransport, decoder: ReplayDecoder, paths: WorkerPaths, hostRoot: String
+  ) throws(RecordingError) {
+    (self.recording, self.transport, self.decoder) = (recording, transport, decoder)
+    host = HostFolder(root: hostRoot, files: recording.files)
+    reader = try JournalReader(recording.files.journal, start: start)
+    sanitizer = Sanitizer(redactsQueries: recording.header.redactsQueries, paths: paths)
+    bodies = ReplayBodies(recording)
+    arrivals.withLock { arrivals in
+      (arrivals.moment.unixTime, arrivals.diskTime) = (recording.startTime, recording.startTime)
+    }
+    transport.setEffectHandler { [weak self] effect in LoadingActor.assumeIsolated { self?.compare(effect) } }
+    decoder.setResultHandler { [weak self] in self?.wake() }
+  }
+
+  // MARK: - What the session sees
+
+  public var now: ContinuousClock.Instant { start + .nanoseconds(arrivals.withLock { $0.moment.nanoseconds }) }
+  public var unixTime: Int { arrivals.withLock { $0.moment.unixTime } }
+  public var unixTimeOfDisk: Int { arrivals.withLock { $0.diskTime } }
+
+  public func run(for source: WorkSource, _ work: @escaping @LoadingActor @Sendable () -> Void) {
+    // The host's work was recorded as what it is.
+    if source == .host { return }
+    arrivals.withLock { $0.work[source.number, default: FIFO()].append(work) }
+    wake()
+  }
+
+  public func observed(_ value: Bool) -> Bool {
+    LoadingActor.assumeIsolated {
+      guard let observed = group?.observed, nextObserved < observed.count else { return false }
+      defer { nextObserved += 1 }
+      return observed[nextObserved]
+    }
+  }
+
+  public func dated(_ work: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let time = unixTime
+    return { [arrivals] in
+      arrivals.withLock { $0.diskTime = time }
+      work()
+    }
+  }
+
+  // MARK: - Progress
+
+  /// The number of causes that have been repeated.
+  public var progress: Int { arrivals.withLock { $0.progress } }
+
+  /// What the next cause waits for.
+  public var wait: String { arrivals.withLock { $0.wait } }
+
+  /// Begins the replay.
+  public func begin(_ play: Play) {
+    LoadingActor.executor.run {
+      LoadingActor.assumeIsolated {
+        self.play = play
+        self.repeatCauses()
+      }
+    }
+  }
+
+  /// Continues the replay.
+  private func wake() { LoadingActor.executor.run { LoadingActor.assumeIsolated { self.repeatCauses() } } }
+
+  /// Repeats the causes that can be repeated now.
+  @LoadingActor
+  private func repeatCauses() {
+    guard let play, !isRunning else { return }
+    isRunning = true
+    defer { isRunning = false }
+    while !hasEnded {
+      do throws(RecordingError) {
+        if group == nil { group = try reader.nextGroup() }
+        guard let next = group else { return end(.success(())) }
+        guard try isReady(next.cause) else { return arrivals.withLock { $0.wait = next.waitDescription } }
+        play.onCause()
+        (nextEffect, nextObserved) = (0, 0)
+        arrivals.withLock { arrivals in
+          arrivals.moment = next.moment
+          arrivals.progress += 1
+        }
+        try perform(next.cause)
+        checkEffectsAreOver()
+        group = nil
+      } catch {
+        end(.failure(Difference(message: error.message)))
+      }
+    }
+  }
+
+  /// Whether everything is there that the cause needs.
+  @LoadingActor
+  private func isReady(_ cause: Cause) throws(RecordingError) -> Bool {
+    switch cause {
+    case .work(let source):
+      if arrivals.withLock({ $0.work[source]?.isEmpty == false }) { return true }
+      guard source <= WorkSource.last else { throw otherWay("a result of work \(source), which has not begun") }
+      return false
+    case .decoded(let decode, let failure):
+      switch decoder.progress(of: decode) {
+      case .unknown: throw otherWay("the end of decode \(decode), which has not begun")
+      case .running: return failure != nil
+      case .ended: return true
+      }
+    default: return true
+    }
+  }
+
+  @LoadingActor
+  private func perform(_ cause: Cause) throws(RecordingError) {
+    switch cause {
+    case .start: session = play?.makeSession()
+    case .input(let lines):
+      var batch: [Incoming] = []
+      for line in lines { batch.append(try incoming(line)) }
+      session?.receive(batch)
+    case .endOfInput(let failed): session?.endOfInput(failed: failed)
+    case .termination: session?.terminate()
+    case .work(let source):
+      let work = arrivals.withLock { arrivals in
+        let work = arrivals.work[source]?.popFirst()
+        if arrivals.work[source]?.isEmpty == true { arrivals.work[source] = nil }
+        return work
+      }
+      work?()
+    case .advance: _ = session?.advance()
+    case .response(let transfer, let head): _ = try consumer(of: transfer).received(head: head)
+    case .body(let transfer, let count, _):
+      let bytes = try bodies.next(count, of: transfer)
+      let consumer = try consumer(of: transfer)
+      _ = bytes.withUnsafeBytes { consumer.received(bytes: $0) }
+    case .end(let transfer, let outcome, _):
+      try consumer(of: transfer).finished(outcome)
+      transport.end(transfer)
+      bodies.end(transfer)
+    case .name(let lookUp, let resolution):
+      guard let completion = transport.takeLookUp(lookUp) else {
+        throw otherWay("the end of name lookup \(lookUp), which has not begun")
+      }
+      completion(resolution)
+    case .decoded(let decode, let failure): decoder.deliver(decode, failure: failure)
+    }
+  }
+
+  @LoadingActor
+  private func incoming(_ line: InputLine) throws(RecordingError) -> Incoming {
+    switch line {
+    case .invalid(let message): return .call(.refused(.parseError(message), id: nil))
+    case .tooLong(let limit): return .tooLong(limit: limit)
+    case .json(let json, _, let paths):
+      let local = try host.localized(RequestPaths.localized(json, sanitizer.paths), paths)
+      return JournalWriter.line(local).withUnsafeBytes { Incoming(line: $0) }
+    }
+  }
+
+  @LoadingActor
+  private func consumer(of transfer: UInt64) throws(RecordingError) -> any TransferConsumer {
+    guard let consumer = transport.consumer(of: transfer) else {
+      throw otherWay("a response of transfer \(transfer), which has not begun")
+    }
+    return consumer
+  }
+
+  // MARK: - Comparison
+
+  /// Compares a line for the host.
+  @LoadingActor
+  public func sent(_ line: [UInt8]) { compare(.sent(line)) }
+
+  /// Compares the end of the session.
+  @LoadingActor
+  public func ended(status: Int32) { compare(.exit(status)) }
+
+  @LoadingActor
+  private func compare(_ effect: Effect) {
+    guard !hasEnded, let group else { return }
+    let replayed = sanitizer.clean(effect.json)
+    // A journal that was cut may lack effects of its last cause.
+    guard nextEffect < group.effects.count else {
+      if recording.isIncomplete, isLast { return end(.success(())) }
+      return end(.failure(.added(replayed, after: group.line + nextEffect)))
+    }
+    let (line, recorded) = group.effects[nextEffect]
+    nextEffect += 1
+    if let path = EffectComparison.difference(recorded, replayed) {
+      end(.failure(.changed(recorded, replayed, at: path, line: line)))
+    }
+  }
+
+  /// Whether the present cause is the last one of the journal.
+  @LoadingActor private var isLast: Bool { progress == recording.causeCount }
+
+  @LoadingActor
+  private func checkEffectsAreOver() {
+    guard !hasEnded, let group, nextEffect < group.effects.count else { return }
+    let (line, recorded) = group.effects[nextEffect]
+    end(.failure(.missing(recorded, line: line)))
+  }
+
+  @LoadingActor
+  private func otherWay(_ text: String) -> RecordingError {
+    RecordingError("line \(group?.line ?? 0) of the journal: the recorded session handled \(text) in the replay")
+  }
+
+  @LoadingActor
+  private func end(_ result: Result<Void, Difference>) {
+    guard !hasEnded else { return }
+    hasEnded = true
+    play?.onEnd(result)
+  }
+}
