@@ -117,6 +117,8 @@ private struct JournalOutput: ~Copyable {
   let journal: Int32
   /// The digests of the bodies that have not ended.
   private var digests = BodyDigests()
+  /// The bodies that get their names when the lines about them are written.
+  private var complete: [(transfer: UInt64, digest: String)] = []
 
   init(files: RecordingFiles, coding: JournalCoding, sanitizer: Sanitizer, journal: Int32) {
     (self.files, self.coding, self.sanitizer, self.journal) = (files, coding, sanitizer, journal)
@@ -128,9 +130,7 @@ private struct JournalOutput: ~Copyable {
     do throws(RecordingError) {
       for entry in entries {
         lines += try line(entry)
-        if lines.count >= 1 << 18 {
-          try writeLines(&lines)
-        }
+        if lines.count >= 1 << 18 { try writeLines(&lines) }
       }
     } catch {
       // A body could not be written. Keep the lines before it.
@@ -140,8 +140,8 @@ private struct JournalOutput: ~Copyable {
     try writeLines(&lines)
   }
 
-  private func writeLines(_ lines: inout [UInt8]) throws(RecordingError) {
-    defer { lines = [] }
+  private mutating func writeLines(_ lines: inout [UInt8]) throws(RecordingError) {
+    defer { (lines, complete) = ([], []) }
     var before = stat()
     fstat(journal, &before)
     do throws(RecordingError) {
@@ -150,6 +150,7 @@ private struct JournalOutput: ~Copyable {
       keepWholeLines(lines, writtenFrom: before.st_size)
       throw error
     }
+    for (transfer, digest) in complete { try files.publish(files.part(ofTransfer: transfer), as: digest) }
   }
 
   /// Removes the incomplete line at the end of a journal.
@@ -158,7 +159,7 @@ private struct JournalOutput: ~Copyable {
     fstat(journal, &now)
     let written = lines.prefix(max(0, Int(now.st_size - start)))
     let whole = written.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-    ftruncate(journal, start + off_t(whole))
+    _ = ftruncate(journal, start + off_t(whole))
   }
 
   private mutating func line(_ entry: JournalWriter.Entry) throws(RecordingError) -> [UInt8] {
@@ -170,7 +171,7 @@ private struct JournalOutput: ~Copyable {
       return JournalWriter.line(coding.json(.body(transfer: transfer, count: count, []), at: moment))
     case .cause(.end(let transfer, let outcome, _), let moment):
       let digest = digests.finish(transfer)
-      if let digest { try files.publish(files.part(ofTransfer: transfer), as: digest) }
+      if let digest { complete.append((transfer, digest)) }
       let cause = Cause.end(transfer: transfer, outcome, body: digest)
       return JournalWriter.line(sanitizer.clean(coding.json(cause, at: moment)))
     case .cause(let cause, let moment): return JournalWriter.line(sanitizer.clean(coding.json(cause, at: moment)))

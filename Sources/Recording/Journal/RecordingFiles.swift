@@ -12,7 +12,7 @@ struct RecordingFiles: Sendable {
 
   func body(_ digest: String) -> String { "\(bodies)/\(digest)" }
 
-  /// The file of a body that has not ended.
+  /// The file of a body that has not ended, or whose end was recorded right before a kill.
   func part(ofTransfer number: UInt64) -> String { "\(bodies)/transfer-\(number).part" }
 
   /// The largest file of a host that is recorded.

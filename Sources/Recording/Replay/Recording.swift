@@ -16,7 +16,7 @@ public struct Recording: Sendable {
   public let causeCount: Int
   public let sentCount: Int
   let files: RecordingFiles
-  /// The digests of the bodies of transfers that have ended.
+  /// The files of the bodies of transfers that have ended.
   let bodies: [UInt64: String]
 
   /// Reads the journal and checks that every body is there and has its digest.
@@ -74,8 +74,10 @@ private struct RecordingCheck {
       let byteCount = try running(transfer)
       transfers[transfer] = (byteCount, true)
       if let digest {
-        try check(files.body(digest), digest: digest, byteCount: byteCount)
-        bodies[transfer] = digest
+        let (path, part) = (files.body(digest), files.part(ofTransfer: transfer))
+        let file = access(path, F_OK) != 0 && access(part, F_OK) == 0 ? part : path
+        try check(file, digest: digest, byteCount: byteCount)
+        bodies[transfer] = file
       } else if byteCount > 0 {
         throw RecordingError("body is missing")
       }

@@ -7,8 +7,7 @@ struct ReplayBodies {
 
   /// The next bytes of a transfer's body.
   mutating func next(_ count: Int, of transfer: UInt64) throws(RecordingError) -> [UInt8] {
-    let files = recording.files
-    let path = recording.bodies[transfer].map { files.body($0) } ?? files.part(ofTransfer: transfer)
+    let path = recording.bodies[transfer] ?? recording.files.part(ofTransfer: transfer)
     let (file, offset) = if let body = open[transfer] { body } else { (try BodyFile(path), Int64(0)) }
     let bytes = try file.read(at: offset, count: count)
     guard bytes.count == count else { throw RecordingError("\(path) is shorter than recorded") }
