@@ -43,7 +43,9 @@ let package = Package(
     ),
     module(
       "Recording",
-      uses: ["LineRPC", "Loading", "HTTPTransport", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform"]
+      uses: [
+        "LineRPC", "Loading", "HTTPTransport", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform",
+      ]
     ),
     module("LineRPC", uses: ["Text", "Threads", "Platform"]),
     module(

@@ -298,7 +298,11 @@ class DamagedRecordings(WithFolder):
     def test_a_cut_journal_replays_as_far_as_it_goes(self) -> None:
         size = (self.original / "journal.jsonl").stat().st_size
         for cut in range(1, 12):
-            status, output, errors = self.damaged(lambda copy, cut=cut: os.truncate(copy / "journal.jsonl", size - 30 * cut))
+
+            def truncate(copy: Path, size: int = size - 30 * cut) -> None:
+                os.truncate(copy / "journal.jsonl", size)
+
+            status, output, errors = self.damaged(truncate)
             self.assertEqual((status, errors), (0, ""), f"cut by {30 * cut} bytes")
             self.assertIn("the recording ends before the session", output)
 

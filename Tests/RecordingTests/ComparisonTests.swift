@@ -25,3 +25,26 @@ import Testing
     #expect(RequestPaths.all(in: moved).map(\.text) == ["/x/a", "/x/b"])
   }
 }
+
+@Suite struct EffectCheckTests {
+  private let group = JournalGroup(
+    cause: .advance, moment: Moment(nanoseconds: 0, unixTime: 0), line: 5,
+    effects: [(6, ["sent": 1]), (7, ["exit": 0])], observed: [false, true])
+
+  @Test func `effects are compared in their order`() throws {
+    var check = EffectCheck(group)
+    #expect(try #require(check.missing).message.contains("line 6"))
+    guard case .same = check.compare(["sent": 1]) else { throw Unexpected() }
+    guard case .different(let difference) = check.compare(["exit": 1]) else { throw Unexpected() }
+    #expect(difference.message.contains("line 7 of the journal: exit differs"))
+    #expect(check.missing == nil)
+    guard case .unrecorded = check.compare(["sent": 2]) else { throw Unexpected() }
+  }
+
+  @Test func `observed values are repeated, and false follows`() {
+    var check = EffectCheck(group)
+    #expect((0..<4).map { _ in check.observed() } == [false, true, false, false])
+  }
+
+  private struct Unexpected: Error {}
+}

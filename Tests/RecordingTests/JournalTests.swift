@@ -33,8 +33,10 @@ import Threads
       .start, .input([.json(["id": 1], byteCount: 8, [path]), .invalid("no JSON"), .tooLong(limit: 5)]),
       .endOfInput(failed: true), .termination, .work(3), .advance, .response(transfer: 1, head),
       .body(transfer: 1, count: 7, []), .end(transfer: 1, .success(summary), body: "ff"),
-      .end(transfer: 2, .failure(error), body: nil), .name(lookUp: 3, NameResolution(.noSuchName, duration: .seconds(1))),
-      .decoded(decode: 1, failure: nil), .decoded(decode: 2, failure: .timedOut), .decoded(decode: 3, failure: .io("x")),
+      .end(transfer: 2, .failure(error), body: nil),
+      .name(lookUp: 3, NameResolution(.noSuchName, duration: .seconds(1))),
+      .decoded(decode: 1, failure: nil), .decoded(decode: 2, failure: .timedOut),
+      .decoded(decode: 3, failure: .io("x")),
     ]
   }
 

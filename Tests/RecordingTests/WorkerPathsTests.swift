@@ -9,7 +9,8 @@ import Testing
 
   @Test(arguments: [
     ("/tmp/c", "{cache}"), ("/tmp/c/default/a.png", "{cache}/default/a.png"), ("/tmp/cc/a", "/tmp/cc/a"),
-    ("/tmp/imageworker-0/12-0a/7.png", "{scratch}/7.png"), ("/dev/shm/imageworker-0/12-0a/7.pixels", "{pixels}/7.pixels"),
+    ("/tmp/imageworker-0/12-0a/7.png", "{scratch}/7.png"),
+    ("/dev/shm/imageworker-0/12-0a/7.pixels", "{pixels}/7.pixels"),
     ("/tmp/c/a is missing, /tmp/c/b too", "{cache}/a is missing, {cache}/b too"), ("a/b", "a/b"), ("", ""),
   ])
   func `folders of the worker get names`(path: String, name: String) {
@@ -29,7 +30,8 @@ import Testing
 
   @Test func `the folder for the host's files disappears`() {
     var paths = paths(host: "/tmp/replay/files")
-    #expect(paths.general("cannot write /tmp/replay/files/home/a.png: it must be a regular file")
-      == "cannot write /home/a.png: it must be a regular file")
+    #expect(
+      paths.general("cannot write /tmp/replay/files/home/a.png: it must be a regular file")
+        == "cannot write /home/a.png: it must be a regular file")
   }
 }

@@ -46,7 +46,11 @@ final class JournalReader {
     while let line = try lines.next() {
       next = try self.cause(line)
       if next != nil { break }
-      if let values = line.observedValues { group.observed = values } else { group.effects.append((lines.number, line)) }
+      if let values = line.observedValues {
+        group.observed = values
+      } else {
+        group.effects.append((lines.number, line))
+      }
     }
     return group
   }

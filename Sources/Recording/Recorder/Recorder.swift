@@ -116,7 +116,7 @@ public final class Recorder: WorkSequencer {
 
 extension Recorder? {
   /// Lets the session handle a cause, and records it if there is a recorder.
-  public func handle<Result>(_ cause: Cause, _ body: () -> Result) -> Result { 
+  public func handle<Result>(_ cause: Cause, _ body: () -> Result) -> Result {
     if let self { self.handle(cause, body) } else { body() }
   }
 }

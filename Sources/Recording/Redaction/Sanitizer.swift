@@ -3,8 +3,8 @@ internal import LineRPC
 internal import Loading
 internal import Text
 
-/// Makes a line fit for a recording: without secrets, without the folders of this process, and with the digests of image
-/// data instead of the data.
+/// Makes a line fit for a recording: without secrets and without the folders of this process. The digest of image data
+/// replaces the data.
 struct Sanitizer: Sendable {
   private var redactor: Redactor
   private(set) var paths: WorkerPaths

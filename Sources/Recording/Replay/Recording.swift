@@ -145,7 +145,9 @@ final class BodyFile {
     var bytes = [UInt8](repeating: 0, count: count)
     var done = 0
     while done < count {
-      let read = bytes.withUnsafeMutableBytes { pread(file, $0.baseAddress! + done, count - done, off_t(offset) + done) }
+      let read = bytes.withUnsafeMutableBytes {
+        pread(file, $0.baseAddress! + done, count - done, off_t(offset) + done)
+      }
       if read < 0 && errno == EINTR { continue }
       guard read >= 0 else { throw RecordingError("\(path) cannot be read: \(String(cString: strerror(errno)))") }
       if read == 0 { break }

@@ -1,18 +1,9 @@
 internal import HTTPTransport
-public import LineRPC
+internal import LineRPC
 public import Loading
 internal import Threads
 
-/// A session that can be replayed.
-@LoadingActor
-public protocol ReplayableSession: AnyObject {
-  func receive(_ batch: [Incoming])
-  func endOfInput(failed: Bool)
-  func terminate()
-  func advance() -> ContinuousClock.Instant?
-}
-
-/// Replays a recorded session: repeats its causes in their order and at their times, and compares what the session does.
+/// Replays a recorded session: repeats its causes in their order and at their times, and compares its effects.
 ///
 /// The disk thread and the decoders really work. What they return waits here until its turn.
 public final class Replayer: WorkSequencer {
@@ -35,32 +26,14 @@ public final class Replayer: WorkSequencer {
   private let arrivals = Locked(Arrivals())
 
   @LoadingActor private var session: (any ReplayableSession)?
-  @LoadingActor private var play: Play?
+  @LoadingActor private var callbacks: ReplayCallbacks?
   @LoadingActor private var reader: JournalReader
   @LoadingActor private var sanitizer: Sanitizer
   @LoadingActor private var bodies: ReplayBodies
-  @LoadingActor private var group: JournalGroup?
-  @LoadingActor private var nextEffect = 0
-  @LoadingActor private var nextObserved = 0
+  /// The check of the present cause, or of the next one if it waits.
+  @LoadingActor private var check: EffectCheck?
   @LoadingActor private var isRunning = false
   @LoadingActor private var hasEnded = false
-
-  /// The functions that a replay calls on the loading thread.
-  public struct Play: Sendable {
-    /// Creates the session.
-    public var makeSession: @LoadingActor @Sendable () -> any ReplayableSession
-    /// Called before each cause. It may block.
-    public var onCause: @Sendable () -> Void
-    /// Called once, at the end of the recording or at the first difference.
-    public var onEnd: @Sendable (Result<Void, Difference>) -> Void
-
-    public init(
-      makeSession: @escaping @LoadingActor @Sendable () -> any ReplayableSession,
-      onCause: @escaping @Sendable () -> Void, onEnd: @escaping @Sendable (Result<Void, Difference>) -> Void
-    ) {
-      (self.makeSession, self.onCause, self.onEnd) = (makeSession, onCause, onEnd)
-    }
-  }
 
   /// - Parameter hostRoot: the folder for the files of the host.
   @LoadingActor
@@ -93,11 +66,7 @@ public final class Replayer: WorkSequencer {
   }
 
   public func observed(_ value: Bool) -> Bool {
-    LoadingActor.assumeIsolated {
-      guard let observed = group?.observed, nextObserved < observed.count else { return false }
-      defer { nextObserved += 1 }
-      return observed[nextObserved]
-    }
+    LoadingActor.assumeIsolated { check?.observed() ?? false }
   }
 
   public func dated(_ work: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
@@ -117,10 +86,10 @@ public final class Replayer: WorkSequencer {
   public var wait: String { arrivals.withLock { $0.wait } }
 
   /// Begins the replay.
-  public func begin(_ play: Play) {
+  public func begin(_ callbacks: ReplayCallbacks) {
     LoadingActor.executor.run {
       LoadingActor.assumeIsolated {
-        self.play = play
+        self.callbacks = callbacks
         self.repeatCauses()
       }
     }
@@ -132,23 +101,22 @@ public final class Replayer: WorkSequencer {
   /// Repeats the causes that can be repeated now.
   @LoadingActor
   private func repeatCauses() {
-    guard let play, !isRunning else { return }
+    guard let callbacks, !isRunning else { return }
     isRunning = true
     defer { isRunning = false }
     while !hasEnded {
       do throws(RecordingError) {
-        if group == nil { group = try reader.nextGroup() }
-        guard let next = group else { return end(.success(())) }
+        if check == nil { check = try reader.nextGroup().map { EffectCheck($0) } }
+        guard let next = check?.group else { return end(.success(())) }
         guard try isReady(next.cause) else { return arrivals.withLock { $0.wait = next.waitDescription } }
-        play.onCause()
-        (nextEffect, nextObserved) = (0, 0)
+        callbacks.onCause()
         arrivals.withLock { arrivals in
           arrivals.moment = next.moment
           arrivals.progress += 1
         }
         try perform(next.cause)
-        checkEffectsAreOver()
-        group = nil
+        if let difference = check?.missing { end(.failure(difference)) }
+        check = nil
       } catch {
         end(.failure(Difference(message: error.message)))
       }
@@ -176,7 +144,7 @@ public final class Replayer: WorkSequencer {
   @LoadingActor
   private func perform(_ cause: Cause) throws(RecordingError) {
     switch cause {
-    case .start: session = play?.makeSession()
+    case .start: session = callbacks?.makeSession()
     case .input(let lines):
       var batch: [Incoming] = []
       for line in lines { batch.append(try incoming(line)) }
@@ -240,39 +208,24 @@ public final class Replayer: WorkSequencer {
 
   @LoadingActor
   private func compare(_ effect: Effect) {
-    guard !hasEnded, let group else { return }
-    let replayed = sanitizer.clean(effect.json)
+    guard !hasEnded, check != nil else { return }
+    switch check?.compare(sanitizer.clean(effect.json)) {
+    case .same, nil: break
     // A journal that was cut may lack effects of its last cause.
-    guard nextEffect < group.effects.count else {
-      if recording.isIncomplete, isLast { return end(.success(())) }
-      return end(.failure(.added(replayed, after: group.line + nextEffect)))
+    case .unrecorded where recording.isIncomplete && progress == recording.causeCount: end(.success(()))
+    case .unrecorded(let difference), .different(let difference): end(.failure(difference))
     }
-    let (line, recorded) = group.effects[nextEffect]
-    nextEffect += 1
-    if let path = EffectComparison.difference(recorded, replayed) {
-      end(.failure(.changed(recorded, replayed, at: path, line: line)))
-    }
-  }
-
-  /// Whether the present cause is the last one of the journal.
-  @LoadingActor private var isLast: Bool { progress == recording.causeCount }
-
-  @LoadingActor
-  private func checkEffectsAreOver() {
-    guard !hasEnded, let group, nextEffect < group.effects.count else { return }
-    let (line, recorded) = group.effects[nextEffect]
-    end(.failure(.missing(recorded, line: line)))
   }
 
   @LoadingActor
   private func otherWay(_ text: String) -> RecordingError {
-    RecordingError("line \(group?.line ?? 0) of the journal: the recorded session handled \(text) in the replay")
+    RecordingError("line \(check?.group.line ?? 0) of the journal: the recorded session handled \(text) in the replay")
   }
 
   @LoadingActor
   private func end(_ result: Result<Void, Difference>) {
     guard !hasEnded else { return }
     hasEnded = true
-    play?.onEnd(result)
+    callbacks?.onEnd(result)
   }
 }

@@ -65,7 +65,7 @@ private func replay(
   let sink = command.isCheck ? open("/dev/null", O_WRONLY | O_CLOEXEC) : output
   let writer = LineWriter(descriptor: sink, onClosed: { _ in end(ExitStatus.inputOrOutput) })
   replayer.begin(
-    Replayer.Play(
+    ReplayCallbacks(
       makeSession: { [options] in
         let loader = Loader(
           transport: transport, storage: storage, decoder: decoder, settings: options.loaderSettings,

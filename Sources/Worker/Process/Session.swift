@@ -248,7 +248,8 @@ final class Session {
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
-    log.info("done after \(counts.received) loads and prefetches, \(startedAt.duration(to: LoadingActor.now).milliseconds) ms")
+    log.info(
+      "done after \(counts.received) loads and prefetches, \(startedAt.duration(to: LoadingActor.now).milliseconds) ms")
     onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
   }
 }
