@@ -216,14 +216,22 @@ class Refusals(WithFolder):
         return done.stderr.decode()
 
     def test_options(self) -> None:
-        self.recording.mkdir()
-        (self.recording / "file").touch()
-        self.assertIn("must be empty or missing", self.refusal())
-        shutil.rmtree(self.recording)
+        self.recording.touch()
+        self.assertIn("cannot be used: Not a directory", self.refusal())
+        self.recording.unlink()
         self.assertIn("must not be used with --read-only-cache", self.refusal("--read-only-cache", str(self.folder)))
         done = subprocess.run([default_worker(), "--record-redact-query"], input=b"", capture_output=True)
         self.assertEqual(done.returncode, 64)
         self.assertIn(b"must be used with --record", done.stderr)
+
+    def test_a_worker_that_is_started_again_records_beside_the_first(self) -> None:
+        for number in range(3):
+            (self.folder / "recording-3.cache").mkdir(exist_ok=True)
+            self.assertEqual(self.run_worker([{"id": number, "method": "stats"}]).returncode, 0)
+        found = sorted(path.name for path in self.folder.iterdir() if (path / "journal.jsonl").exists())
+        self.assertEqual(found, ["recording", "recording-2", "recording-3"])
+        for name in found:
+            self.assertEqual(replay(self.folder / name, "--check").returncode, 0)
 
     def test_arguments_of_replay(self) -> None:
         for arguments, message in [

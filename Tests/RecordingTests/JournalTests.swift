@@ -62,8 +62,7 @@ import Threads
   @Test func `a journal is read as it was written, with the bodies`() throws {
     let directory = NSTemporaryDirectory() + "/recording-" + UUID().uuidString
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let files = RecordingFiles(directory: directory)
-    try files.create()
+    let files = RecordingFiles(directory: try RecordingDirectory(creating: directory).path)
     let header = Header(
       version: "1", seed: 42, options: ["header": ["Cookie: secret"]], processors: 2, descriptors: .max,
       redactsQueries: true)

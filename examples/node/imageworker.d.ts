@@ -219,6 +219,9 @@ export interface StartOptions {
   maxLine?: number;
   decoders?: number;
   cookies?: string;
+  /** The directory of a recording. See examples/operating/recording.md. */
+  record?: string;
+  recordRedactQuery?: boolean;
 }
 
 /** All options of the worker (`imageworker --help`), and the settings of this client. */

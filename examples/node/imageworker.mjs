@@ -229,6 +229,8 @@ const workerOptions = {
   eof: text,
   exitStatus: flag,
   logLevel: text,
+  record: text,
+  recordRedactQuery: flag,
 };
 
 const handler = option("a function", (value) => typeof value === "function");

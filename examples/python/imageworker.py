@@ -628,6 +628,9 @@ class StartOptions(Options, total=False):
     max_line: Optional[int]
     decoders: Optional[int]
     cookies: Optional[StrPath]
+    record: Optional[StrPath]
+    """The directory of a recording. See examples/operating/recording.md."""
+    record_redact_query: Optional[bool]
 
 
 class Settings(StartOptions, total=False):

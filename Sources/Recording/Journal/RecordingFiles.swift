@@ -8,7 +8,7 @@ struct RecordingFiles: Sendable {
   let directory: String
 
   var journal: String { directory + "/journal.jsonl" }
-  private var bodies: String { directory + "/bodies" }
+  var bodies: String { directory + "/bodies" }
 
   func body(_ digest: String) -> String { "\(bodies)/\(digest)" }
 
@@ -17,12 +17,6 @@ struct RecordingFiles: Sendable {
 
   /// The largest file of a host that is recorded.
   static let maxHostFile: Int64 = 1 << 30
-
-  /// Creates the directory, for the owner only. It must be missing or empty.
-  func create() throws(RecordingError) {
-    try createEmptyDirectory(directory)
-    guard mkdir(bodies, 0o700) == 0 else { throw systemFailure("the directory \(bodies) cannot be created") }
-  }
 
   /// Appends bytes to a file, which is created if it does not exist.
   func append(_ bytes: [UInt8], to path: String) throws(RecordingError) {
@@ -73,18 +67,6 @@ struct RecordingFiles: Sendable {
     let digest = hash.finish().hexadecimal
     try publish(part, as: digest)
     return (byteCount, digest)
-  }
-}
-
-/// Creates a directory for the owner only, unless it exists and is empty.
-public func createEmptyDirectory(_ path: String) throws(RecordingError) {
-  if mkdir(path, 0o700) == 0 { return }
-  guard errno == EEXIST else { throw systemFailure("the directory \(path) cannot be created") }
-  guard let stream = opendir(path) else { throw systemFailure("the directory \(path) cannot be used") }
-  defer { closedir(stream) }
-  while let entry = readdir(stream) {
-    let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    if name != ".", name != ".." { throw RecordingError("the directory \(path) must be empty or missing") }
   }
 }
 

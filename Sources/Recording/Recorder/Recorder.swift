@@ -27,23 +27,19 @@ public final class Recorder: WorkSequencer {
   /// The Unix time that the disk thread sees.
   private let diskTime: Locked<Int>
 
-  /// Creates the directory and the journal.
+  /// Creates the journal.
   ///
-  /// - Parameters:
-  ///   - directory: must not exist, or be empty.
-  ///   - cache: the directory of the session's cache, which must not exist, or be empty, too.
-  ///   - onFailure: called once at most, on any thread, with the reason why the recording ends before the session.
+  /// - Parameter onFailure: called once at most, on any thread, with the reason why the recording ends before the
+  ///   session.
   public init(
-    in directory: String, cache: String, header: Header, paths: WorkerPaths,
+    in directory: RecordingDirectory, header: Header, paths: WorkerPaths,
     onFailure: @escaping @Sendable (String) -> Void
   ) throws(RecordingError) {
     seed = header.seed
-    files = RecordingFiles(directory: directory)
+    files = RecordingFiles(directory: directory.path)
     start = .now
     let now = time(nil)
     (current, diskTime) = (Locked(Current(moment: Moment(nanoseconds: 0, unixTime: now))), Locked(now))
-    try createEmptyDirectory(cache)
-    try files.create()
     journal = try JournalWriter(
       files, header: header, coding: JournalCoding(start: start), paths: paths, onFailure: onFailure)
   }

@@ -3,15 +3,13 @@ struct URLRedaction: Sendable {
   let redactsQueries: Bool
 
   private static let schemeEnd = Array("://".utf8)
-  /// The position of `://` up to which a text is taken for a URL as a whole.
-  private static let maxScheme = 16
 
   /// The text with the secrets of each URL in it replaced.
   func redact(_ text: String, _ placeholders: inout Placeholders) -> String {
     let bytes = Array(text.utf8)
     guard bytes.contains(UInt8(ascii: ":")), !isDataURL(bytes) else { return text }
     // A URL extends to the end of the text: the worker encodes characters that a URL must not have.
-    let isURL = Self.find(Self.schemeEnd, in: bytes, from: 0).map { $0 <= Self.maxScheme } ?? false
+    let isURL = Self.find(Self.schemeEnd, in: bytes, from: 0).map { bytes[..<$0].allSatisfy(Self.isOfScheme) } ?? false
     var result: [UInt8] = []
     var position = 0
     while let mark = Self.find(Self.schemeEnd, in: bytes, from: position) {
@@ -87,6 +85,8 @@ struct URLRedaction: Sendable {
   private func isDataURL(_ bytes: [UInt8]) -> Bool {
     bytes.prefix(5).elementsEqual("data:".utf8) { $0 | 0x20 == $1 | 0x20 }
   }
+
+  private static func isOfScheme(_ byte: UInt8) -> Bool { byte > 0x20 && !"\"'<>()/".utf8.contains(byte) }
 
   private static func endsAuthority(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || endsPath(byte) }
 

@@ -21,15 +21,16 @@ func startRecording(_ options: Options, _ log: Log) throws(StartError) -> (Optio
   }
   var directory = CacheDirectory.absolute(name)
   while directory.hasSuffix("/"), directory.count > 1 { directory.removeLast() }
-  var options = options
-  options.cacheDirectory = directory + ".cache"
-  let cache = directory + ".cache"
-  let paths = WorkerPaths(cache: cache, scratch: ScratchFolder.defaultParent, pixels: PixelFolder.defaultParent)
   do throws(RecordingError) {
+    let created = try RecordingDirectory(creating: directory)
+    if created.path != directory { log.warning("\(directory) has a recording; this session is in \(created.path)") }
+    var options = options
+    options.cacheDirectory = created.cache
     let recorder = try Recorder(
-      in: directory, cache: cache, header: options.recordingHeader, paths: paths,
+      in: created, header: options.recordingHeader,
+      paths: WorkerPaths(
+        cache: created.cache, scratch: ScratchFolder.defaultParent, pixels: PixelFolder.defaultParent),
       onFailure: { log.error("the recording has ended before the session: \($0)") })
-    log.info("recording into \(directory), cache in \(cache)")
     return (options, recorder)
   } catch {
     throw StartError(message: "the session cannot be recorded: \(error.message)")
