@@ -109,6 +109,16 @@ public struct JSONWriter: ~Copyable {
     output.append(decimal: value)
   }
 
+  /// Writes a number of thousandths, which must not be negative, as a decimal: 1250 as `1.250`, 2000 as `2`.
+  public mutating func value(thousandths value: Int64) {
+    self.value(value / 1000)
+    let rest = value.magnitude % 1000
+    guard rest > 0 else { return }
+    output.append(".")
+    if rest < 100 { output.append(rest < 10 ? "00" : "0") }
+    output.append(decimal: Int64(rest))
+  }
+
   /// Writes the shortest decimal that reads back as the same number. A number that is not finite becomes `null`.
   public mutating func value(_ value: Double) {
     guard value.isFinite else { return null() }
@@ -177,6 +187,11 @@ public struct JSONWriter: ~Copyable {
   public mutating func member(_ name: StaticString, _ value: Int64) {
     key(name)
     self.value(value)
+  }
+
+  public mutating func member(_ name: StaticString, thousandths value: Int64) {
+    key(name)
+    self.value(thousandths: value)
   }
 
   public mutating func member(_ name: StaticString, _ value: Double) {

@@ -95,7 +95,8 @@ import Threads
     #expect(try atHead.error().kind == .aborted)
     #expect(atHead.now.calls == 0)
     let atBytes = transport.get(server.url(), Recorder(onBytes: { _ in .abort }))
-    #expect(try atBytes.error() == TransferError(.aborted, "the receiver stopped the transfer", bytesReceived: 3))
+    let error = try atBytes.error()
+    #expect(error.kind == .aborted && error.message == "the receiver stopped the transfer" && error.bytesReceived == 3)
   }
 
   @Test func `a refusal of held bytes ends the transfer`() throws {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import pty
@@ -24,9 +25,12 @@ from processes import Watched, children
 BULK = ROOT / "examples" / "bulk" / "bulk.py"
 sys.path[:0] = [str(BULK.parent), str(ROOT / "examples" / "python")]
 
+import failures  # noqa: E402
 import lists  # noqa: E402
 import outcomes  # noqa: E402
 import progress  # noqa: E402
+from document import DOCUMENT  # noqa: E402
+from outcomes import Failure  # noqa: E402
 
 
 class Bulk(unittest.TestCase):
@@ -306,6 +310,68 @@ class Bulk(unittest.TestCase):
         self.write("list.txt", *(f"{self.origin.url}/image/{n}.png" for n in range(20)), "")
         *_, last = self.shown("list.txt")
         self.assertRegex(last, r"^\[#{30}\] 20 of 20: 20 loaded, 0 failed, \d+/s$")
+
+    def test_the_end_of_a_run_shows_the_kinds_of_failures_with_an_example_and_a_hint(self) -> None:
+        missing = [f"{self.origin.url}/image/{n}.png?status=404&x-token=secret" for n in range(3)]
+        self.write("list.txt", f"{self.origin.url}/image/1.png", *missing, f"{self.origin.url}/html?x-token=secret")
+        shown = self.run_bulk("list.txt").splitlines()
+        hint = {error["kind"]: error.get("hint") for error in DOCUMENT["x-errors"]}
+        self.assertIn("1 loaded, 4 failed, ", shown[0])
+        self.assertRegex(shown[1], rf"^  3 http        {self.origin.url}/image/\d.png: the server answered 404$")
+        self.assertEqual(shown[2].strip(), hint["http"])
+        self.assertRegex(shown[3], rf"^  1 notAnImage  {self.origin.url}/html: ")
+        self.assertEqual(shown[4].strip(), hint["notAnImage"])
+        self.assertEqual(len(shown), 5)
+
+    def test_a_pipe_shows_the_kinds_of_failures_every_minute(self) -> None:
+        stream, now = io.StringIO(), 1000.0
+        with unittest.mock.patch("time.monotonic", lambda: now):
+            run = progress.Progress(stream, list)
+            run.note("http://a/1.png", Failure("connect", "refused"))
+            now += 59
+            run.note("http://a/2.png", None)
+            self.assertEqual(stream.getvalue(), "")
+            now += 2
+            run.note("http://a/3.png", None)
+        self.assertEqual(stream.getvalue(), "2 loaded, 1 failed, 0/s\n  1 connect  http://a/1.png: refused\n")
+
+    def test_a_terminal_shows_the_kinds_of_failures_below_the_bar(self) -> None:
+        stream = io.StringIO()
+        with unittest.mock.patch.object(stream, "isatty", lambda: True):
+            run = progress.Progress(stream, list)
+            for number in range(progress.KINDS + 1):
+                run.failures.note("http://a/", Failure(f"kind{number}", "no"))
+            run.draw()
+            begin, *below, last = stream.getvalue().split("\n\x1b[K")
+            self.assertEqual(begin, "\r\x1b[K\x1b[?7l0 loaded, 0 failed, 0/s")
+            self.assertEqual([*below, last], [
+                *(f"  1 kind{number}  http://a/: no" for number in range(progress.KINDS - 1)),
+                f"  1 kind{progress.KINDS - 1}  http://a/: no\x1b[{progress.KINDS}A\x1b[?7h",
+            ])  # fmt: skip
+
+    def test_examples_of_failures_have_no_secrets(self) -> None:
+        for url, shown in (
+            ("http://ann:secret@a/b.png?token=secret#secret", "http://a/b.png"),
+            ("data:image/png;base64,secret", "data:image/png;base64"),
+            ("http://[broken", "http://[broken"),
+            ("no url at all", "no url at all"),
+            ("http://a/" + "x" * 300, "http://a/" + "x" * 191 + "..."),
+        ):
+            self.assertEqual(failures.shown(url), shown)
+
+    def test_kinds_of_failures_from_several_runs_add_up(self) -> None:
+        one, other = failures.Failures(), failures.Failures()
+        for kind in ("http", "tls", "tls"):
+            one.note(f"http://a/{kind}", Failure(kind, "one"))
+        other.note("http://b/", Failure("http", "two\nlines"))
+        one.merge(other.wire)
+        self.assertEqual(
+            list(one.lines({"http": "Look."})),
+            ["  2 http  http://b/: two lines", "          Look.", "  2 tls   http://a/tls: one"],
+        )
+
+    def test_without_a_worker_there_are_only_the_hints_of_bulk(self) -> None:
+        self.assertEqual(failures.hints(str(self.folder / "none")), failures.OWN_HINTS)
 
     def test_the_bar(self) -> None:
         stream = unittest.mock.Mock(isatty=lambda: False)

@@ -126,6 +126,7 @@ class Types(unittest.TestCase):
             ("OriginStats", stats["origins"]["items"]),
             ("ResolverStats", stats["resolver"]),
             ("DiskStats", stats["disk"]),
+            ("Timing", SCHEMAS["Image"]["properties"]["timing"]),
             ("Pixels", SCHEMAS["Image"]["properties"]["pixels"]),
             ("Crop", SCHEMAS["Transform"]["properties"]["crop"]),
         ):

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 from typing import Any, Iterator
 
-from document import SCHEMAS
+from document import DOCUMENT, SCHEMAS
 from package import ROOT
 
 OPERATING = ROOT / "examples" / "operating"
@@ -32,6 +32,13 @@ class Operating(unittest.TestCase):
         kinds = [kind for kind, _, _ in rows]
         self.assertEqual(sorted(kinds), sorted(set(kinds)))
         self.assertEqual(set(kinds), {*SCHEMAS["ErrorKind"]["enum"], *OF_CLIENTS})
+
+    def test_the_hints_are_those_that_the_worker_gives(self) -> None:
+        section = (OPERATING / "troubleshooting.md").read_text().partition("## Most loads fail")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\| (\w+) \| (.+) \|$", section, re.MULTILINE)[1:]
+        self.assertEqual(rows, [(error["kind"], error["hint"]) for error in DOCUMENT["x-errors"] if "hint" in error])
+        of_loads = {error["kind"] for error in DOCUMENT["x-errors"]} - {"parseError", "invalidRequest", "methodNotFound", "cancelled"}
+        self.assertEqual({kind for kind, _ in rows}, of_loads)
 
     def test_each_figure_of_stats_is_explained(self) -> None:
         table = (OPERATING / "README.md").read_text().partition("## What `stats` shows")[2].partition("\n## ")[0]

@@ -183,6 +183,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             error = missing.exception
             self.assertEqual((error.kind, error.code, error.retryable), ("http", 2005, False))
             self.assertEqual(error.data["status"], 404)
+            assert error.timing and error.timing.total and error.timing.request
+            self.assertLessEqual(error.timing.request, error.timing.total)
             with self.assertRaises(ImageWorkerError) as broken:
                 await worker.load(f"{self.origin.url}/image/2.png?bytes=5000&truncate=1000")
             self.assertEqual((broken.exception.kind, broken.exception.retryable), ("truncated", True))

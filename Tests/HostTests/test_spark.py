@@ -25,6 +25,7 @@ EXAMPLES = SPARK.parents[1]
 sys.path[:0] = [str(SPARK.parent), str(EXAMPLES / "python"), str(EXAMPLES / "bulk")]
 
 import partitions  # noqa: E402
+import watch  # noqa: E402
 from imageworker import ImageWorkerError, find_worker  # noqa: E402
 
 
@@ -99,6 +100,19 @@ class Partitions(unittest.TestCase):
         report = self.load([f"{self.urls(1)[0]}?header=X-Robots-Tag:%20noai"])
         self.assertEqual((report["succeeded"], report["failed"]), (0, 1))
         self.assertEqual(json.loads((self.out / "00005.failures.jsonl").read_text())["kind"], "robots")
+        self.assertEqual({kind: of_kind["count"] for kind, of_kind in report["failures"].items()}, {"robots": 1})
+
+    def test_the_driver_sees_the_kinds_of_failures_of_partitions_that_finish(self) -> None:
+        (self.out / "00004.json").write_text(json.dumps({"succeeded": 7, "failed": 0}))
+        seen = watch.Watch(self.out, 2)
+        self.assertFalse(seen.look(), "what was there before")
+        self.load([*self.urls(2), f"{self.urls(1)[0]}?status=404&x-token=secret"])
+        self.assertTrue(seen.look())
+        self.assertFalse(seen.look())
+        self.assertEqual(
+            list(seen.lines()),
+            ["1 of 2 partitions: 2 loaded, 1 failed", f"  1 http  {self.urls(1)[0]}: the server answered 404"],
+        )
 
     def test_an_origin_has_one_spelling(self) -> None:
         for spellings in (
@@ -145,7 +159,9 @@ class Spark(unittest.TestCase):
         urls = [f"http://127.0.0.1:{ports[n % len(ports)]}/image/{n}.png" for n in range(URLS - 1)]
         urls.append(f"{self.origin.url}/image/1.png?status=404")
         (self.folder / "list.txt").write_text("".join(f"{url}\n" for url in urls))
-        self.assertIn(f"{URLS - 1} loaded, 1 failed, 0 partitions done before", self.submit())
+        said = self.submit()
+        self.assertIn(f"{URLS - 1} loaded, 1 failed, 0 partitions done before", said)
+        self.assertIn(f"  1 http  {self.origin.url}/image/1.png: the server answered 404\n          Look at the status.", said)
         tars: dict[str, set[str]] = collections.defaultdict(set)
         loaded = list(samples(self.out))
         self.assertEqual(len(loaded), URLS - 1)

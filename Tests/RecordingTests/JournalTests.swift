@@ -17,17 +17,21 @@ import Threads
       httpVersion: "2", contentLength: 7)
   }
 
+  private var times: TransferTimes {
+    var times = TransferTimes(startedAt: start + .nanoseconds(4), endedAt: start + .nanoseconds(10))
+    (times.name, times.tls, times.redirects) = (.nanoseconds(3), .milliseconds(2), 1)
+    (times.requestSentAt, times.firstByteAt) = (start + .nanoseconds(5), start + .nanoseconds(9))
+    return times
+  }
+
   private var summary: TransferSummary {
-    TransferSummary(
-      head: head, bytesReceived: 7, redirects: 1, requestSentAt: start + .nanoseconds(5),
-      firstByteAt: start + .nanoseconds(9), nameDuration: .nanoseconds(3), tlsDuration: .milliseconds(2),
-      requestTime: 10, responseTime: 11)
+    TransferSummary(head: head, bytesReceived: 7, redirects: 1, times: times, requestTime: 10, responseTime: 11)
   }
 
   /// Each cause once, with and without what is optional.
   private var causes: [Cause] {
     var error = TransferError(.timeout, "no byte", phase: .idle, bytesReceived: 3)
-    error.redirects = 2
+    (error.redirects, error.times) = (2, TransferTimes(startedAt: start, endedAt: start))
     let path = HostPath(path: "/a", kind: .file, hasParent: true, byteCount: 4, digest: "00")
     return [
       .start, .input([.json(["id": 1], byteCount: 8, [path]), .invalid("no JSON"), .tooLong(limit: 5)]),
@@ -35,8 +39,8 @@ import Threads
       .body(transfer: 1, count: 7, []), .end(transfer: 1, .success(summary), body: "ff"),
       .end(transfer: 2, .failure(error), body: nil),
       .name(lookUp: 3, NameResolution(.noSuchName, duration: .seconds(1))),
-      .decoded(decode: 1, failure: nil), .decoded(decode: 2, failure: .timedOut),
-      .decoded(decode: 3, failure: .io("x")),
+      .decoded(decode: 1, failure: nil, start: start), .decoded(decode: 2, failure: .timedOut, start: nil),
+      .decoded(decode: 3, failure: .io("x"), start: start),
     ]
   }
 

@@ -26,7 +26,8 @@ from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Sequence, Un
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams  # noqa: E402
+from failures import hints  # noqa: E402
+from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, find_worker  # noqa: E402
 from lists import Problem, Row, Shard, digest, rows, shards  # noqa: E402
 from outcomes import Failure, extension_of, outcome_of  # noqa: E402
 from progress import Progress  # noqa: E402
@@ -203,7 +204,7 @@ class Bulk:
             else:
                 output.leave_out(row)
                 failures.write(json.dumps({"number": row.number, "url": row.url, **outcome._asdict()}) + "\n")
-            self.progress.note(isinstance(outcome, Image))
+            self.progress.note(row.url, None if isinstance(outcome, Image) else outcome)
         output.finish()
         replace(self.folder / f"{shard.name}.failures.jsonl", failures.getvalue())
         summary = {
@@ -347,11 +348,15 @@ async def run(worker: ImageWorker, given: argparse.Namespace, list_rows: Iterato
         await Bulk(worker, given, progress).run(shards(list_rows, given.shard_size), given.shards_at_once)
     except BaseException:
         if progress.has_begun:
-            progress.finish(is_complete=False)
+            progress.finish(is_complete=False, hints=hints_of_worker)
         raise
     finally:
         await worker.close()
-    progress.finish(is_complete=True)
+    progress.finish(is_complete=True, hints=hints_of_worker)
+
+
+def hints_of_worker() -> Mapping[str, str]:
+    return hints(find_worker())
 
 
 def main() -> int:

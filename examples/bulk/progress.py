@@ -1,14 +1,24 @@
-"""The progress of a run: a bar on a terminal, otherwise one line at the end."""
+"""The progress of a run: on a terminal a bar with the kinds of failures below it, otherwise a line a minute and at the end."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from datetime import timedelta
-from typing import Callable, Iterable, Optional, TextIO
+from typing import Callable, Iterable, Mapping, Optional, TextIO
+
+from failures import Failures
+from outcomes import Failure
 
 WIDTH = 30
 """Length of the bar in characters."""
+
+KINDS = 5
+"""Kinds of failures that a terminal shows during the run."""
+
+PAUSE = 60.0
+"""Seconds between the lines, if there is no terminal."""
 
 
 class Progress:
@@ -16,11 +26,13 @@ class Progress:
 
     def __init__(self, stream: TextIO, list_rows: Callable[[], Iterable[object]]) -> None:
         self.stream = stream
+        self.is_terminal = stream.isatty()
         self.began = time.monotonic()
-        self.drawn = 0.0
+        self.drawn = 0.0 if self.is_terminal else self.began
         self.loaded = self.failed = self.skipped = 0
+        self.failures = Failures()
         self.total: Optional[int] = None
-        if stream.isatty():
+        if self.is_terminal:
             threading.Thread(target=self._count, args=(list_rows,), daemon=True).start()
 
     def _count(self, list_rows: Callable[[], Iterable[object]]) -> None:
@@ -32,22 +44,33 @@ class Progress:
     def skip(self, count: int) -> None:
         self.skipped += count
 
-    def note(self, is_loaded: bool) -> None:
-        if is_loaded:
+    def note(self, url: str, failure: Optional[Failure]) -> None:
+        if failure is None:
             self.loaded += 1
         else:
             self.failed += 1
+            self.failures.note(url, failure)
         now = time.monotonic()
-        if self.stream.isatty() and now - self.drawn > 0.2:
+        if now - self.drawn > (0.2 if self.is_terminal else PAUSE):
             self.drawn = now
-            self.draw()
+            if self.is_terminal:
+                self.draw()
+            else:
+                self.write([self.line(), *self.failures.lines()])
 
     @property
     def has_begun(self) -> bool:
         return self.loaded + self.failed + self.skipped > 0
 
     def draw(self) -> None:
-        self.stream.write(f"\r\x1b[K\x1b[?7l{self.bar()}\x1b[?7h")  # Between the two, a line too long is cut off, not wrapped.
+        """Draws the bar, and below it a line for each of the commonest kinds. The cursor stays on the bar."""
+        kinds = list(itertools.islice(self.failures.lines(), KINDS))
+        below = "".join(f"\n\x1b[K{kind}" for kind in kinds) + (f"\x1b[{len(kinds)}A" if kinds else "")
+        self.stream.write(f"\r\x1b[K\x1b[?7l{self.bar()}{below}\x1b[?7h")  # Between the two, a line too long is cut off, not wrapped.
+        self.stream.flush()
+
+    def write(self, lines: Iterable[str]) -> None:
+        self.stream.write("".join(f"{line}\n" for line in lines))
         self.stream.flush()
 
     def bar(self) -> str:
@@ -67,11 +90,13 @@ class Progress:
         """Rows a second, without the rows of earlier runs."""
         return (self.loaded + self.failed) / max(time.monotonic() - self.began, 0.001)
 
-    def finish(self, is_complete: bool) -> None:
+    def finish(self, is_complete: bool, hints: Callable[[], Mapping[str, str]]) -> None:
+        """Shows the end of the run, with the hints for the kinds of failures that there were."""
         if is_complete:
             self.total = self.loaded + self.failed + self.skipped
-        if self.stream.isatty():
+        if self.is_terminal:
             self.draw()
-            self.stream.write("\n")
+            self.stream.write("\n\x1b[J" if self.failed else "\n")
         else:
-            self.stream.write(self.line() + "\n")
+            self.write([self.line()])
+        self.write(self.failures.lines(hints()) if self.failed else [])

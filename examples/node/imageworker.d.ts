@@ -306,7 +306,25 @@ export interface ImageFacts {
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
   source?: { bytes: number; format: Format; width?: number; height?: number };
-  timing?: { queuedMs?: number; dnsMs?: number; connectMs?: number; tlsMs?: number; firstByteMs?: number; totalMs: number };
+  timing?: Timing;
+}
+
+/** `queuedMs`, `firstByteMs` and `totalMs` are times since the request. The others are the phases of the load, which add up to `totalMs`. */
+export interface Timing {
+  queuedMs?: number;
+  lookupMs?: number;
+  waitMs?: number;
+  dnsMs?: number;
+  connectMs?: number;
+  tlsMs?: number;
+  requestMs?: number;
+  bodyMs?: number;
+  storeMs?: number;
+  decodeWaitMs?: number;
+  decodeMs?: number;
+  deliverMs?: number;
+  firstByteMs?: number;
+  totalMs: number;
 }
 
 /** The members of an image by `deliver`. */
@@ -417,11 +435,20 @@ export interface StatsResult {
   resolver: ResolverStats;
   transfers: { started: number; succeeded: number; failed: number; bytes: number };
   cache: { memoryHits: number; diskHits: number; revalidated: number; stale: number; misses: number; bytesSaved: number };
+  failures: FailureStats[];
   memory: { entries: number; bytes: number; limit: number; evicted: number };
   disk: DiskStats;
   decoders: { running: number; decoded: number; failed: number; crashed: number; timedOut: number; sandbox: string[] };
   pixels: { regions: number; bytes: number };
   rssBytes: number;
+}
+
+/** The failed loads of a kind; `url` has no query. `hint` says what to do if many loads fail with it. */
+export interface FailureStats {
+  kind: ErrorKind;
+  count: number;
+  latest: { url: string; message: string; status?: number; phase?: "connect" | "firstByte" | "idle" | "slow" | "deadline"; time: string };
+  hint?: string;
 }
 
 export interface DiskStats {
@@ -527,6 +554,7 @@ export interface ErrorData {
   id?: unknown;
   supported?: number[];
   response?: HTTPResponse;
+  timing?: Timing;
 }
 
 /** Kinds of the errors that this client makes. */

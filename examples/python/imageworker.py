@@ -157,6 +157,11 @@ class ImageWorkerError(Exception):
         """Seconds to wait before the same request is sent again."""
         return self.data["retryAfterMs"] / 1000 if "retryAfterMs" in self.data else None
 
+    @property
+    def timing(self) -> Optional[Timing]:
+        """The phases of the load. The last one is that in which it failed."""
+        return _parsed(Timing, self.data["timing"]) if "timing" in self.data else None
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Support for pickle and copy, which would call `__init__` with the message alone."""
         return _without_init, (type(self), *self.args), self.__dict__
@@ -682,13 +687,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds since the request. `dns`, `connect` and `tls` are durations."""
+    """Seconds. `total`, `queued` and `first_byte` are times since the request. The others are the phases of the load, which add up to `total`."""
 
     total: Seconds
     queued: Optional[Seconds] = None
+    lookup: Optional[Seconds] = None
+    wait: Optional[Seconds] = None
     dns: Optional[Seconds] = None
     connect: Optional[Seconds] = None
     tls: Optional[Seconds] = None
+    request: Optional[Seconds] = None
+    body: Optional[Seconds] = None
+    store: Optional[Seconds] = None
+    decode_wait: Optional[Seconds] = None
+    decode: Optional[Seconds] = None
+    deliver: Optional[Seconds] = None
     first_byte: Optional[Seconds] = None
 
 
@@ -909,6 +922,28 @@ class PixelsState:
 
 
 @dataclass(frozen=True)
+class FailureExample:
+    """A failed load. `url` has no query."""
+
+    url: str
+    message: str
+    time: datetime
+    status: Optional[int] = None
+    phase: Optional[Literal["connect", "firstByte", "idle", "slow", "deadline"]] = None
+
+
+@dataclass(frozen=True)
+class FailureState:
+    """The failed loads of a kind since the worker's start."""
+
+    kind: ErrorKind
+    count: int
+    latest: FailureExample
+    hint: Optional[str] = None
+    """What to do if many loads fail with it."""
+
+
+@dataclass(frozen=True)
 class Stats:
     """Counters since the worker's start. See "stats" in protocol/reference.md."""
 
@@ -919,6 +954,7 @@ class Stats:
     resolver: ResolverState
     transfers: TransferCounts
     cache: CacheCounts
+    failures: Sequence[FailureState]
     memory: MemoryTierState
     disk: DiskTierState
     decoders: DecoderState

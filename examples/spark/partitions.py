@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Iterable, Iterator, Optional
 from urllib.parse import urlsplit
 
+from failures import Failures
 from imageworker import BlockingImageWorker, ImageWorkerError
 from outcomes import Failure, extension_of, outcome_of
 
@@ -107,9 +108,16 @@ def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -
         return
     attempt = Attempt(out, number)
     try:
-        succeeded, failed = write(attempt, digest.noting(urls), settings)
+        succeeded, failed, failures = write(attempt, digest.noting(urls), settings)
         attempt.publish(
-            {"partition": number, "succeeded": succeeded, "failed": failed, "list": str(digest), "settings": made_with}
+            {
+                "partition": number,
+                "succeeded": succeeded,
+                "failed": failed,
+                "failures": failures.wire,
+                "list": str(digest),
+                "settings": made_with,
+            }
         )
     except ImageWorkerError:
         end_worker()  # It may not start any more; the next attempt has one of its own.
@@ -122,9 +130,10 @@ def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -
     yield {**json.loads(report.read_text()), "skipped": False, "differs": False}
 
 
-def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tuple[int, int]:
-    """Returns the numbers of images and of failures."""
+def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tuple[int, int, Failures]:
+    """Returns the numbers of images and of failures, and the latter by kind."""
     succeeded = failed = 0
+    by_kind = Failures()
     with contextlib.ExitStack() as files:
         tar = files.enter_context(tarfile.open(attempt.folder / f"{attempt.name}.tar", "w"))
         failures = files.enter_context((attempt.folder / f"{attempt.name}.failures.jsonl").open("w"))
@@ -133,13 +142,14 @@ def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tu
             if isinstance(outcome, Failure):
                 failures.write(json.dumps({"url": url, **outcome._asdict()}) + "\n")
                 failed += 1
+                by_kind.note(url, outcome)
                 continue
             name = hashlib.sha256(url.encode()).hexdigest()[:32]
             facts = {"url": url, "width": outcome.width, "height": outcome.height}
             add(tar, f"{name}.{extension_of(outcome)}", outcome.data or b"")
             add(tar, f"{name}.json", json.dumps(facts).encode())
             succeeded += 1
-    return succeeded, failed
+    return succeeded, failed, by_kind
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

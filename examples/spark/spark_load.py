@@ -17,12 +17,15 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CLIENT = HERE.parent / "python" / "imageworker.py"
-OUTCOMES = HERE.parent / "bulk" / "outcomes.py"
-sys.path[:0] = [str(HERE), str(CLIENT.parent), str(OUTCOMES.parent)]
+BULK = HERE.parent / "bulk"
+OUTCOMES, FAILURES = BULK / "outcomes.py", BULK / "failures.py"
+sys.path[:0] = [str(HERE), str(CLIENT.parent), str(BULK)]
 
 from bulk import within  # noqa: E402
+from failures import Failures, hints  # noqa: E402
 from imageworker import find_worker  # noqa: E402
 from partitions import load_partition, origin, partition_of  # noqa: E402
+from watch import Watch  # noqa: E402
 
 
 def main() -> int:
@@ -68,16 +71,17 @@ def load_list(given: argparse.Namespace, spark: Any) -> int:
         "ignoreRobots": given.ignore_robots,
     }
     context = spark.sparkContext
-    for module in (CLIENT, OUTCOMES, HERE / "partitions.py"):
+    for module in (CLIENT, OUTCOMES, FAILURES, HERE / "partitions.py"):
         context.addPyFile(str(module))
     table = spark.read.parquet(given.list).select(given.url_column) if given.list.endswith(".parquet") else spark.read.text(given.list)
     urls = table.rdd.map(lambda row: "" if row[0] is None else str(row[0]).lstrip("\ufeff").strip()).filter(bool).distinct()
-    reports = (
+    loaded = (
         urls.map(lambda url: (origin(url), url))
         .partitionBy(given.partitions, lambda key: partition_of(key, given.partitions))
         .mapPartitionsWithIndex(lambda number, pairs: load_partition(number, (url for _, url in pairs), settings))
-        .collect()
     )
+    with Watch(Path(given.out), given.partitions):
+        reports = loaded.collect()
     others = [report["partition"] for report in reports if report["differs"]]
     if others:
         sys.exit(
@@ -89,6 +93,11 @@ def load_list(given: argparse.Namespace, spark: Any) -> int:
         f"{sum(report['succeeded'] for report in done)} loaded, {sum(report['failed'] for report in done)} failed, "
         f"{len(reports) - len(done)} partitions done before"
     )
+    failures = Failures()
+    for report in done:
+        failures.merge(report.get("failures", {}))
+    for line in failures.lines(hints(settings["binary"])):
+        print(line)
     return 0
 
 

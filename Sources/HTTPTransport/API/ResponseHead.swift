@@ -27,27 +27,15 @@ public struct TransferSummary: Sendable {
   public var bytesReceived: Int64
   /// Number of redirects that were followed.
   public var redirects: Int
-  /// Time at which the final request had a connection and was about to be sent.
-  public var requestSentAt: ContinuousClock.Instant
-  /// Time at which the first line of the final response had arrived.
-  public var firstByteAt: ContinuousClock.Instant
-  /// Time that the look-up of the host's addresses took for the final request; nil if they were known.
-  public var nameDuration: Duration?
-  /// Durations of the final request's TCP connect and TLS handshake; nil for a step that was not needed.
-  public var tcpDuration: Duration?
-  public var tlsDuration: Duration?
+  public var times: TransferTimes
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
 
   public init(
-    head: ResponseHead, bytesReceived: Int64, redirects: Int, requestSentAt: ContinuousClock.Instant,
-    firstByteAt: ContinuousClock.Instant, nameDuration: Duration? = nil, tcpDuration: Duration? = nil,
-    tlsDuration: Duration? = nil, requestTime: Int, responseTime: Int
+    head: ResponseHead, bytesReceived: Int64, redirects: Int, times: TransferTimes, requestTime: Int, responseTime: Int
   ) {
-    (self.head, self.bytesReceived, self.redirects) = (head, bytesReceived, redirects)
-    (self.requestSentAt, self.firstByteAt) = (requestSentAt, firstByteAt)
-    (self.nameDuration, self.tcpDuration, self.tlsDuration) = (nameDuration, tcpDuration, tlsDuration)
+    (self.head, self.bytesReceived, self.redirects, self.times) = (head, bytesReceived, redirects, times)
     (self.requestTime, self.responseTime) = (requestTime, responseTime)
   }
 }

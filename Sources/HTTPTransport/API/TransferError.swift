@@ -58,6 +58,8 @@ public struct TransferError: Error, Sendable, Hashable {
   public var bytesReceived: Int64
   /// Number of redirects that were followed. If it is not zero, the origin that failed is not the first one.
   public var redirects = 0
+  /// The times of the last hop; nil if no transfer began.
+  public var times: TransferTimes?
 
   public init(_ kind: Kind, _ message: String, phase: Phase? = nil, bytesReceived: Int64 = 0) {
     self.kind = kind

@@ -161,22 +161,35 @@ final class Transfer {
     var error = error
     error.bytesReceived = receiver.bytesReceived
     error.redirects = redirectChain.redirects
+    error.times = times
     return error
   }
 
   private var summary: TransferSummary? {
-    guard let head = receiver.head, let easy else { return nil }
-    var summary = TransferSummary(
-      head: head, bytesReceived: receiver.bytesReceived,
-      redirects: redirectChain.redirects, requestSentAt: watch.requestSentAt, firstByteAt: watch.firstByteAt,
+    guard let head = receiver.head else { return nil }
+    return TransferSummary(
+      head: head, bytesReceived: receiver.bytesReceived, redirects: redirectChain.redirects, times: times,
       requestTime: watch.requestTime, responseTime: watch.responseTime)
-    let durations = easy.durations
-    summary.tcpDuration = durations.connect
-    summary.tlsDuration = durations.tls
-    let isResolvedByCurl = addressKey == nil && !origin.isAddress
-    let waited = watch.hopStartedAt.duration(to: watch.resolvedAt)
-    summary.nameDuration = isResolvedByCurl ? durations.name : waited > .zero ? waited : nil
-    return summary
+  }
+
+  private var times: TransferTimes {
+    var times = TransferTimes(startedAt: watch.hopStartedAt, endedAt: .now)
+    times.redirects = redirectChain.redirects
+    let durations: (name: Duration?, connect: Duration?, tls: Duration?) = easy?.durations ?? (nil, nil, nil)
+    let looked = watch.hopStartedAt.duration(to: watch.stage == .resolving ? times.endedAt : watch.resolvedAt)
+    let isResolvedByCurl = watch.stage != .resolving && addressKey == nil && !origin.isAddress
+    times.name = isResolvedByCurl ? durations.name : looked > .zero ? looked : nil
+    (times.connect, times.tls) = (durations.connect, durations.tls)
+    switch watch.stage {
+    case .resolving: break
+    case .connecting:
+      // The step in which the hop ended: the handshake if there was a TCP connection, otherwise connecting.
+      let rest = watch.resolvedAt.duration(to: times.endedAt) - (isResolvedByCurl ? durations.name ?? .zero : .zero)
+      if let connect = durations.connect { times.tls = max(.zero, rest - connect) } else { times.connect = rest }
+    case .waiting: times.requestSentAt = watch.requestSentAt
+    case .receiving: (times.requestSentAt, times.firstByteAt) = (watch.requestSentAt, watch.firstByteAt)
+    }
+    return times
   }
 
   // MARK: Callbacks
@@ -213,7 +226,7 @@ final class Transfer {
       return false
     }
     hop.connection = connection
-    watch.requestSent(now: clock.now, unixTime: secondsSinceEpoch())
+    watch.requestSent(now: .now, unixTime: secondsSinceEpoch())
     clock.check(by: due)
     return true
   }
@@ -250,7 +263,8 @@ final class Transfer {
 
   /// Returns false to make curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
-    watch.received(now: clock.now)
+    // The loop's clock stands still within a turn, in which the request may have been sent.
+    watch.received(now: watch.stage == .receiving ? clock.now : .now)
     let wasComplete = receiver.isHeadComplete
     let goesOn = receiver.received(line: line, from: redirectChain.target.url)
     if receiver.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }

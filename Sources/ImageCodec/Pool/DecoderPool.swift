@@ -15,12 +15,15 @@ public final class DecoderPool: Sendable {
   public func configure(_ settings: DecoderSettings) { mailbox.post(.configure(settings)) }
 
   /// Submits a task. It runs after tasks with a higher `priority` and after earlier tasks with the same priority.
+  ///
+  /// - Parameter then: gets the result and the time at which a process got the task; nil if none did.
   @discardableResult
   public func submit(
-    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+    _ task: DecodeTask, priority: Int,
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
   ) -> DecodeTicket {
     let ticket = mailbox.newTicket()
-    if !mailbox.post(.submit(ticket, task, priority: priority, then)) { then(.failure(.cancelled)) }
+    if !mailbox.post(.submit(ticket, task, priority: priority, then)) { then(.failure(.cancelled), nil) }
     return ticket
   }
 

@@ -60,6 +60,7 @@ extension PoolLoop {
 
   func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
     guard let task = pending[ticket]?.task else { return queue.finish(ticket) }
+    if pending[ticket]?.startedAt == nil { pending[ticket]?.startedAt = now }
     do throws(DecodeError) {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }

@@ -7,8 +7,10 @@ internal import Threads
 final class PoolLoop {
   struct Pending {
     let task: DecodeTask
-    let then: @Sendable (Result<Decoded, DecodeError>) -> Void
+    let then: @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
     var hasCrashedOnce = false
+    /// The time at which a process first got the task.
+    var startedAt: ContinuousClock.Instant?
   }
 
   let mailbox: PoolMailbox
@@ -81,7 +83,7 @@ final class PoolLoop {
 
   private func submit(
     _ ticket: DecodeTicket, _ task: DecodeTask, _ priority: Int,
-    _ then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+    _ then: @escaping @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
   ) {
     pending[ticket] = Pending(task: task, then: then)
     if let error = task.refusal(formats: formats) {
@@ -116,14 +118,14 @@ final class PoolLoop {
   }
 
   func answer(_ ticket: DecodeTicket, _ result: Result<Decoded, DecodeError>) {
-    guard let then = pending.removeValue(forKey: ticket)?.then else { return }
+    guard let pending = pending.removeValue(forKey: ticket) else { return }
     switch result {
     case .success: statistics.decoded += 1
     case .failure(.cancelled): break
     case .failure: statistics.failed += 1
     }
     publish()
-    then(result)
+    pending.then(result, pending.startedAt)
   }
 
   // MARK: Time

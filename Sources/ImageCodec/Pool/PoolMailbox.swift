@@ -3,7 +3,9 @@ internal import Threads
 /// Carries commands from other threads to the pool's thread, and the pool's statistics back.
 final class PoolMailbox: Sendable {
   enum Command: Sendable {
-    case submit(DecodeTicket, DecodeTask, priority: Int, @Sendable (Result<Decoded, DecodeError>) -> Void)
+    case submit(
+      DecodeTicket, DecodeTask, priority: Int,
+      @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void)
     case reprioritize(DecodeTicket, Int)
     case cancel(DecodeTicket)
     case formats(@Sendable (CodecFormats) -> Void)

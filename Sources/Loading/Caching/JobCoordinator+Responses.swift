@@ -39,7 +39,7 @@ extension JobCoordinator {
         join(load)
         continue
       }
-      load.recordTiming(job, summary, attempts: attempts)
+      load.attempts = attempts
       if load.accepts(target) {
         deliveries.deliver(target, to: load, as: .revalidated, at: .answer)
       } else {
@@ -68,6 +68,7 @@ extension JobCoordinator {
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: mediaType))
     jobs[id.slot].inlineStoreStarted()
+    record(for: id) { $0.enter(.store, at: LoadingActor.now) }
     store(
       id, job, body: .bytes(bytes), format: format, as: draft,
       keeping: job.request.cacheMode == .noStore ? [] : tiers(of: id), invalidatesStored: false)
@@ -82,9 +83,10 @@ extension JobCoordinator {
     let tiers = job.request.mayStore(status: draft.status, headers: summary.head.headers) ? wanted : []
     scheduler.finish(id)
     cache.pending.beginStore(of: job.identity)
+    record(for: id) { $0.enter(.store, at: summary.times.endedAt) }
     forEachLoad(of: id) { load in
       guard job.isAnswered(load, by: draft.cached) else { return }
-      load.recordTiming(job, summary, attempts: attempts)
+      load.attempts = attempts
       load.emit(.progress(received: ending.received, total: summary.head.contentLength))
     }
     store(

@@ -41,9 +41,6 @@ struct Job {
   private(set) var needsFreshConnection = false
   /// The part in single flight across processes; nil if the job takes none.
   var claim: PeerClaim?
-  private(set) var startedAt: ContinuousClock.Instant?
-  /// The duration of the name lookup before the transfer.
-  private(set) var nameDuration: Duration?
   /// The clears so far by all workers of the directory, when the first attempt started.
   private(set) var clearCount: UInt64?
 
@@ -106,13 +103,9 @@ struct Job {
 
   /// - Parameter mayUseDisk: whether the response may be stored on disk and the cache is not bypassed. Otherwise the
   ///   transfer starts from the beginning. A stored response is revalidated instead of a partial body resumed.
-  mutating func permitGranted(
-    at now: ContinuousClock.Instant, clearCount: UInt64, nameDuration: Duration?, mayUseDisk: Bool
-  ) -> Start {
+  mutating func permitGranted(clearCount: UInt64, mayUseDisk: Bool) -> Start {
     guard case .waiting = state else { preconditionFailure("only a waiting job gets a permit") }
-    startedAt = startedAt ?? now
     self.clearCount = self.clearCount ?? clearCount
-    self.nameDuration = nameDuration
     if mayResume, mayUseDisk, partialBody == nil, revalidationTargetIndex == nil {
       mayResume = false
       state = .resuming

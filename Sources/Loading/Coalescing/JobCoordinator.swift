@@ -111,6 +111,9 @@ final class JobCoordinator {
       needsDecoder: load.request.processing != nil, deadline: load.deadline)
     load.resetAttempt()
     switch subscription {
+    case .created(let job), .joined(let job, _): recordJoin(load, job, at: LoadingActor.now)
+    }
+    switch subscription {
     case .created(let job):
       jobs[job] = Job(first: load)
       lookUp(job)
@@ -245,7 +248,7 @@ final class JobCoordinator {
       admission = scheduler.enqueue(job)
     }
     switch admission {
-    case .accepted: break
+    case .accepted: record(for: job) { $0.enter(.wait, at: LoadingActor.now) }
     case .queueFull:
       var error = LoadError(.overloaded, "the queue is full: \(scheduler.limits.maxQueued) loads are waiting")
       error.retryAfter = scheduler.timeToFreeQueue(at: LoadingActor.now)

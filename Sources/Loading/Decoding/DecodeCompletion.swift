@@ -55,6 +55,8 @@ extension DecodeCoordinator {
       largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
       deliveries: served.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
     let subscriptions = Set(waiters.map(\.subscription))
+    let now = LoadingActor.now
+    for waiter in waiters where waiter.stage == .answer { waiter.load.timeline.enter(.deliver, at: now) }
     storage.perform({ [storage] in operation.storing(fileAt: path, in: storage) }) { [weak self] outcome in
       self?.kept(id, outcome, tiers, servedIn: subscriptions)
     }

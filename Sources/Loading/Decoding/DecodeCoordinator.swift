@@ -81,6 +81,7 @@ final class DecodeCoordinator {
         storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
       prepare(id, for: load, candidate, decode)
     }
+    if stage == .answer { load.timeline.enter(.decodeWait, at: LoadingActor.now) }
     addDeadline(of: load)
   }
 
@@ -117,15 +118,21 @@ final class DecodeCoordinator {
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
       let source = WorkSource()
-      decode.ticket = decoder.submit(task, priority: priority.rawValue) { result in
-        LoadingActor.run(for: source) { [weak self] in self?.decoded(id, task, result) }
+      decode.ticket = decoder.submit(task, priority: priority.rawValue) { result, start in
+        LoadingActor.run(for: source) { [weak self] in self?.decoded(id, task, result, since: start) }
       }
     }
   }
 
-  private func decoded(_ id: DecodeCoalescer.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>) {
+  /// - Parameter start: the time at which a decoder got the task; nil if none did.
+  private func decoded(
+    _ id: DecodeCoalescer.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>,
+    since start: ContinuousClock.Instant?
+  ) {
     guard let decode = decodes[id] else { return storage.discard(task.output) }
     decode.ticket = nil
+    let end = LoadingActor.now
+    for waiter in waiters(for: id) where waiter.stage == .answer { waiter.load.timeline.decoded(from: start, to: end) }
     switch (result, task.output) {
     case (.failure(let error), _):
       storage.discard(task.output)

@@ -56,7 +56,7 @@ final class PreviewCoordinator {
         return
       }
       let source = WorkSource()
-      self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result in
+      self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result, _ in
         LoadingActor.run(for: source) { [weak self] in
           self?.decodes.memory.giveBack(arriving.end)
           self?.previewed(job, transfer, task, result, scans: arriving.scans)

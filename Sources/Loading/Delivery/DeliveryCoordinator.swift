@@ -61,6 +61,7 @@ final class DeliveryCoordinator: DecodeClient {
       client?.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
       return
     }
+    if stage == .answer { load.timeline.enter(.deliver, at: LoadingActor.now) }
     var plan = DeliveryPlan(load.request, at: stage)
     if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.location, plan) {
       return complete(load, candidate, content, as: status, at: stage)
@@ -175,6 +176,7 @@ final class DeliveryCoordinator: DecodeClient {
     guard isActive(load) else { return }
     switch stage {
     case .answer:
+      if case .success = result { load.timeline.enter(.deliver, at: LoadingActor.now) }
       guard cachedEvents.hold(result, of: load.id) else { return finish(load, result) }
       client?.unsubscribe(load)
       client?.boostCachedEvent(of: load, until: LoadingActor.now + Self.longestWait)
@@ -183,7 +185,10 @@ final class DeliveryCoordinator: DecodeClient {
         if isOutputBlocked, image.data != nil {
           return deferCompletion(load) { $0.complete(load, result, at: .cachedEvent) }
         }
-        load.emit(.cached(image))
+        var shown = image
+        shown.timeline = load.timeline
+        shown.timeline?.end(at: LoadingActor.now)
+        load.emit(.cached(shown))
       }
       endCachedEvent(of: load)
     }

@@ -3,7 +3,7 @@ internal import ImageStore
 
 /// The results of loads, from a stored response and the content that was delivered.
 extension LoadedImage {
-  /// The result of a load, with its timing.
+  /// The result of a load, without its timeline.
   ///
   /// - Parameter now: Unix seconds.
   @LoadingActor
@@ -13,15 +13,10 @@ extension LoadedImage {
   ) {
     self.init(response, content, for: load.request, as: status, now: now)
     isKept = load.isKept
-    timing.total = load.acceptedAt.duration(to: LoadingActor.now)
-    timing.firstByte = load.transfer?.firstByte ?? timing.total
-    if let transfer = load.transfer {
-      (attempts, timing.queued) = (transfer.attempts, transfer.queued)
-      (timing.name, timing.connect, timing.tls) = (transfer.name, transfer.connect, transfer.tls)
-    }
+    attempts = load.attempts
   }
 
-  /// The result of a request, without timing.
+  /// The result of a request.
   init(
     _ response: StoredResponse, _ content: DeliveryPlan.DeliveredContent, for request: LoadRequest,
     as status: CacheStatus, now: Int

@@ -6,7 +6,7 @@ extension Loader: DeliveryClient {
 
   /// Submits a load that no host waits for.
   func submitInBackground(_ request: LoadRequest) {
-    submit(request, as: makeID(), for: DiscardingObserver.shared, isInternal: true, place: nil)
+    submit(request, as: makeID(), for: DiscardingObserver.shared, requester: .revalidation, place: nil)
   }
 
   /// Fails the prefetch items that wait for an origin that is down.

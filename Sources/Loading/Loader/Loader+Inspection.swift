@@ -14,6 +14,8 @@ extension Loader {
     public var isPaused: Bool
     public var origins: [OriginState]
     public var counts: LoaderCounts
+    /// The failures of loads, of prefetch items and of background revalidations, the most frequent kind first.
+    public var failures: [FailureTable.Entry]
     public var memory: MemoryTier.Counts
     /// All 0 with `--disk-limit 0`.
     public var disk: DiskTier.Counts
@@ -34,7 +36,8 @@ extension Loader {
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          memory: self.cache.memory.counts, disk: disk, decoders: self.decoder.statistics, pixels: pixels))
+          failures: self.observation.failures.all, memory: self.cache.memory.counts, disk: disk,
+          decoders: self.decoder.statistics, pixels: pixels))
     }
   }
 
@@ -152,7 +155,7 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    let began = LoadingActor.now
+    let timeline = LoadTimeline(acceptedAt: LoadingActor.now, in: .store)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
@@ -184,8 +187,8 @@ extension Loader {
             var image = LoadedImage(
               stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
-            image.timing.total = began.duration(to: LoadingActor.now)
-            image.timing.firstByte = image.timing.total
+            image.timeline = timeline
+            image.timeline?.end(at: LoadingActor.now)
             return image
           })
       }

@@ -20,7 +20,9 @@ public final class Loader {
   let jobs: JobCoordinator
   let decodes: DecodeCoordinator
   let deliveries: DeliveryCoordinator
-  private var answerCounts = LoaderCounts()
+  /// Receives the loads that have ended.
+  var observation = LoadObservation()
+  private var failureEvent: FailureAlarm.Event?
 
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
@@ -67,7 +69,7 @@ public final class Loader {
 
   /// Counters since the start.
   public var counts: LoaderCounts {
-    var counts = answerCounts
+    var counts = observation.counts
     counts.transfers = jobs.counts
     return counts
   }
@@ -80,18 +82,20 @@ public final class Loader {
 
   /// Accepts a load. Its observer may be called from within this call.
   public func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver) {
-    submit(request, as: id, for: observer, isInternal: false, place: nil)
+    submit(request, as: id, for: observer, requester: .host, place: nil)
   }
 
   /// - Parameters:
-  ///   - isInternal: whether the load is unknown to the host, which therefore cannot select it.
+  ///   - requester: the source of the load. The host can select only its own.
   ///   - place: the priority at which a queue place is reserved for the load.
-  func submit(_ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, isInternal: Bool, place: Priority?)
-  {
+  func submit(
+    _ request: LoadRequest, as id: LoadID, for observer: any LoadObserver, requester: LoadReport.Requester,
+    place: Priority?
+  ) {
     applyPeerInvalidations()
     let load = ActiveLoad(
       id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: LoadingActor.now,
-      generation: cache.clearsBegun, observer: observer, isInternal: isInternal)
+      generation: cache.clearsBegun, observer: observer, requester: requester)
     load.place = place
     jobs.adoptPlace(of: load)
     cancelReplaced(by: request)
@@ -121,8 +125,11 @@ public final class Loader {
     jobs.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
-    return [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
+    let next = [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
       .compactMap(\.self).min()
+    failureEvent = observation.alarm.check(at: now) ?? failureEvent
+    guard let check = observation.alarm.nextCheck else { return next }
+    return next.map { min($0, check) } ?? check
   }
 
   // MARK: - Ending a load
@@ -146,26 +153,44 @@ public final class Loader {
     jobs.releasePlace(of: load)
     if load.request.processing != nil { decodes.unsubscribe(id) }
     jobs.unsubscribe(load)
+    load.timeline.end(at: LoadingActor.now)
+    record(LoadReport(of: load, result))
     switch result {
     case .success(var image):
-      image.timing.total = load.acceptedAt.duration(to: LoadingActor.now)
-      if load.observer !== DiscardingObserver.shared { count(image) }
+      image.timeline = load.timeline
       load.observer.load(id, ended: .success(image))
-    case .failure: load.observer.load(id, ended: result)
+    case .failure(var error):
+      error.timeline = load.timeline
+      load.observer.load(id, ended: .failure(error))
     }
     registry.releaseID(id)
     return true
   }
 
-  /// Counts an answered load.
-  func count(_ image: LoadedImage) {
-    if image.cache != .miss { answerCounts.bytesSaved += image.byteCount }
-    switch image.cache {
-    case .miss: answerCounts.misses += 1
-    case .memory: answerCounts.memoryHits += 1
-    case .disk: answerCounts.diskHits += 1
-    case .revalidated: answerCounts.revalidated += 1
-    case .stale: answerCounts.stale += 1
-    }
+  private func record(_ report: LoadReport) { observation.record(report, at: storage.now()) }
+
+  /// Records the failure of a prefetch item that did not become a load.
+  func recordFailure(_ error: LoadError, ofItem url: String, at origin: Origin) {
+    record(
+      LoadReport(
+        requester: .prefetch, url: url, origin: origin, outcome: .failure(error), attempts: error.attempts,
+        timeline: LoadTimeline(acceptedAt: LoadingActor.now)))
+  }
+
+  /// Whether most loads fail, if that has changed since the last call or is to be repeated.
+  public func takeFailureEvent() -> FailureAlarm.Event? { failureEvent.take() }
+}
+
+extension LoadReport {
+  @LoadingActor
+  fileprivate init(of load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) {
+    let (outcome, attempts): (Outcome, Int) =
+      switch result {
+      case .success(let image): (.image(image.cache, byteCount: image.byteCount), load.attempts)
+      case .failure(let error): (.failure(error), error.attempts)
+      }
+    self.init(
+      load: load.id.serial, transfer: load.transfer, requester: load.requester, url: load.request.url,
+      origin: load.request.origin, outcome: outcome, attempts: attempts, timeline: load.timeline)
   }
 }

@@ -19,7 +19,7 @@ extension Loader {
     else { return nil }
     cancelReplaced(by: request)
     let image = LoadedImage(response, delivered, for: request, as: .memory, now: storage.now())
-    count(image)
+    observation.recordMemoryHit(byteCount: image.byteCount)
     return image
   }
 }

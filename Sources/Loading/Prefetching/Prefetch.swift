@@ -82,6 +82,8 @@ public final class Prefetch: LoadObserver {
     var count = 0
     while count < Self.maxBatch, let (url, error) = refused.popLast() {
       count += 1
+      // The URL is invalid, so it has no origin.
+      loader.recordFailure(error, ofItem: url, at: Origin(scheme: "", host: "", port: 0))
       self.count(.failure(error), of: url)
     }
     while count < Self.maxBatch, let (item, request, hasPlace) = queue.next() {
@@ -90,7 +92,7 @@ public final class Prefetch: LoadObserver {
       pending[load] = item
       var own = request
       own.priority = priority
-      loader.submit(own, as: load, for: self, isInternal: true, place: hasPlace ? priority : nil)
+      loader.submit(own, as: load, for: self, requester: .prefetch, place: hasPlace ? priority : nil)
     }
     isSubmitting = false
     if count == Self.maxBatch {
@@ -135,7 +137,10 @@ public final class Prefetch: LoadObserver {
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for item in items { count(.failure(error), of: queue.url(of: item)) }
+    for item in items {
+      loader.recordFailure(error, ofItem: queue.url(of: item), at: origin)
+      count(.failure(error), of: queue.url(of: item))
+    }
     endIfDone()
   }
 

@@ -1,5 +1,4 @@
 internal import HTTPCaching
-internal import HTTPTransport
 internal import HTTPTypes
 internal import Text
 
@@ -32,12 +31,12 @@ final class ActiveLoad {
   let id: LoadID
   let request: LoadRequest
   let partition: String
-  let acceptedAt: ContinuousClock.Instant
   /// The number of clears when the load was accepted: it must not see what they removed.
   let generation: Int
   let observer: any LoadObserver
   /// Whether the load is unknown to the host: an item of a prefetch, or a background revalidation.
-  let isInternal: Bool
+  var isInternal: Bool { requester != .host }
+  let requester: LoadReport.Requester
   /// The priority at which a queue place is reserved for the load, until it joins the queue or needs no place.
   var place: Priority?
   /// The current priority; the queue and the decodes use it.
@@ -48,16 +47,20 @@ final class ActiveLoad {
   var bypassesCache = false
   /// False if the disk tier could not store the image that was transferred for the load.
   var isKept = true
-  /// The timing of the transfer that brought the image.
-  private(set) var transfer: TransferTiming?
+  var timeline: LoadTimeline
+  /// The number of the job whose transfer the load last waited for.
+  var transfer: UInt64?
+  /// The number of attempts of that transfer.
+  var attempts = 1
   private var emitted = EmittedEvents()
 
   init(
     id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
-    observer: any LoadObserver, isInternal: Bool
+    observer: any LoadObserver, requester: LoadReport.Requester
   ) {
-    (self.id, self.request, self.partition, self.acceptedAt) = (id, request, partition, acceptedAt)
-    (self.generation, self.observer, self.isInternal) = (generation, observer, isInternal)
+    (self.id, self.request, self.partition) = (id, request, partition)
+    timeline = LoadTimeline(acceptedAt: acceptedAt)
+    (self.generation, self.observer, self.requester) = (generation, observer, requester)
     priority = request.priority
   }
 
@@ -65,7 +68,7 @@ final class ActiveLoad {
     isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
-  var deadline: ContinuousClock.Instant? { request.deadline.map { acceptedAt.advanced(by: $0) } }
+  var deadline: ContinuousClock.Instant? { request.deadline.map { timeline.acceptedAt.advanced(by: $0) } }
 
   var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 
@@ -78,25 +81,6 @@ final class ActiveLoad {
     var received: Int64 = -1
     /// The last reported number of scans, which must not decrease.
     var scans = 0
-  }
-
-  /// The transfer timing for the result.
-  struct TransferTiming {
-    /// The times until the transfer started, and until the first byte of the response.
-    var queued, firstByte: Duration
-    /// As in `LoadedImage.Timing`.
-    var name, connect, tls: Duration?
-    /// The number of attempts.
-    var attempts: Int
-  }
-
-  /// Records the timing of the transfer that brought the image. A load that joined a running transfer was not queued.
-  func recordTiming(_ job: Job, _ summary: TransferSummary, attempts: Int) {
-    transfer = TransferTiming(
-      queued: max(.zero, acceptedAt.duration(to: job.startedAt ?? acceptedAt)),
-      firstByte: max(.zero, acceptedAt.duration(to: summary.firstByteAt)),
-      name: summary.nameDuration ?? job.nameDuration, connect: summary.tcpDuration, tls: summary.tlsDuration,
-      attempts: attempts)
   }
 
   /// The load joins another job, whose attempts are reported from the first.

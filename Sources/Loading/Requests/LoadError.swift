@@ -29,6 +29,8 @@ public struct LoadError: Error, Sendable {
   public var response: LoadedImage.Response?
   /// For `invalidParams`: the parameter at fault.
   public var member: String?
+  /// The times of the load that ended with it; the last phase is the one in which it failed.
+  public var timeline: LoadTimeline?
 
   public init(_ kind: Kind, _ message: String) {
     (self.kind, self.message) = (kind, message)

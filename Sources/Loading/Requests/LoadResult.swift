@@ -41,7 +41,8 @@ public struct LoadedImage: Sendable {
   public var isKept = true
   /// The number of attempts.
   public var attempts = 1
-  public var timing = Timing()
+  /// The times of the load; nil if the memory fast path answered it at once.
+  public var timeline: LoadTimeline?
 
   public typealias Placeholder = DecodeMetadata.Placeholder
   public typealias Source = DecodeMetadata.Source
@@ -64,18 +65,5 @@ public struct LoadedImage: Sendable {
   public struct Response: Sendable {
     public var status: Int
     public var headers: HeaderFields
-  }
-
-  /// Times from the acceptance of the load, except `name`, `connect` and `tls`.
-  public struct Timing: Sendable {
-    public var queued = Duration.zero
-    /// The durations of the name lookup, of connecting and of the TLS handshake for the request that brought the
-    /// answer; nil for steps that were not needed.
-    public var name: Duration?
-    public var connect: Duration?
-    public var tls: Duration?
-    public var firstByte = Duration.zero
-    public var total = Duration.zero
-    public init() {}
   }
 }

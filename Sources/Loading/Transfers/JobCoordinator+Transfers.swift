@@ -48,8 +48,8 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let usesCache = scheduler.job(id)?.key.revalidation.usesCache == true
     let mayUseDisk = job.mayResume && usesCache && tiers(of: id).contains(.disk)
-    let start = jobs[id.slot].permitGranted(
-      at: now, clearCount: peers.clearCount, nameDuration: scheduler.takeNameDuration(for: id), mayUseDisk: mayUseDisk)
+    recordAttempt(of: id, at: now, name: scheduler.takeNameDuration(for: id))
+    let start = jobs[id.slot].permitGranted(clearCount: peers.clearCount, mayUseDisk: mayUseDisk)
     switch start {
     case .resume: resume(id)
     case .transfer: send(id, resuming: takePartialBody(of: id))
@@ -152,6 +152,7 @@ extension JobCoordinator {
     guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
     if isSuperseded(id) { jobs[id.slot].superseded() }
     previews.cancel(of: id)
+    recordTransfer(of: id, ending.outcome)
     let isWanted = scheduler.job(id)?.hasSubscribers == true
     let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
     if actions.contains(where: \.isSuccess) { counts.succeeded += 1 } else { counts.failed += 1 }
@@ -243,6 +244,7 @@ extension JobCoordinator {
     if error.isRetryable {
       switch scheduler.retry(id, retryAfter: error.retryAfter, now: LoadingActor.now, random: &random) {
       case .retry(let attempt, let delay):
+        record(for: id) { $0.restart(at: LoadingActor.now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
       case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil
       }

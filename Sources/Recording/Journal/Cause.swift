@@ -24,8 +24,9 @@ public enum Cause: Sendable {
   case end(transfer: UInt64, Result<TransferSummary, TransferError>, body: String?)
   /// The end of a name lookup.
   case name(lookUp: UInt64, NameResolution)
-  /// The end of a decode. A failure is repeated if it may depend on the machine; otherwise the replay decodes.
-  case decoded(decode: UInt64, failure: DecodeError?)
+  /// The end of a decode, and when a decoder got the task. A failure is repeated if it may depend on the machine;
+  /// otherwise the replay decodes.
+  case decoded(decode: UInt64, failure: DecodeError?, start: ContinuousClock.Instant?)
 
   /// The number of bytes that the cause holds in memory, approximately.
   var byteCount: Int {

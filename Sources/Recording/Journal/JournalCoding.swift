@@ -52,9 +52,10 @@ struct JournalCoding: Sendable {
       line.set("lookUp", JSON(lookUp))
       line.set("outcome", .string(resolution.outcome.rawValue))
       line.set("duration", resolution.duration.nanoseconds)
-    case .decoded(let decode, let failure):
+    case .decoded(let decode, let failure, let start):
       begin("decoded")
       line.set("decode", JSON(decode))
+      line.set("start", start.map(offset))
       if let failure = failure.flatMap(MachineFailure.init) {
         line.set("failure", .string(failure.kind.rawValue))
         line.set("message", .string(failure.message))
@@ -96,11 +97,7 @@ struct JournalCoding: Sendable {
     add(summary.head, to: &object)
     object.set("received", summary.bytesReceived)
     object.set("redirects", .integer(Int64(summary.redirects)))
-    object.set("sentAt", offset(summary.requestSentAt))
-    object.set("firstByteAt", offset(summary.firstByteAt))
-    object.set("name", summary.nameDuration?.nanoseconds)
-    object.set("tcp", summary.tcpDuration?.nanoseconds)
-    object.set("tls", summary.tlsDuration?.nanoseconds)
+    object.set("times", json(summary.times))
     object.set("requestTime", .integer(Int64(summary.requestTime)))
     object.set("responseTime", .integer(Int64(summary.responseTime)))
     return .object(object)
@@ -112,6 +109,20 @@ struct JournalCoding: Sendable {
     object.set("message", .string(error.message))
     object.set("received", error.bytesReceived)
     object.set("redirects", .integer(Int64(error.redirects)))
+    if let times = error.times { object.set("times", json(times)) }
+    return .object(object)
+  }
+
+  private func json(_ times: TransferTimes) -> JSON {
+    var object = JSONObject()
+    object.set("startedAt", offset(times.startedAt))
+    object.set("name", times.name?.nanoseconds)
+    object.set("connect", times.connect?.nanoseconds)
+    object.set("tls", times.tls?.nanoseconds)
+    object.set("sentAt", times.requestSentAt.map(offset))
+    object.set("firstByteAt", times.firstByteAt.map(offset))
+    object.set("endedAt", offset(times.endedAt))
+    object.set("redirects", .integer(Int64(times.redirects)))
     return .object(object)
   }
 
@@ -151,7 +162,8 @@ struct JournalCoding: Sendable {
       if line.has("failure") {
         failure = MachineFailure(kind: try line.choice("failure"), message: try line.text("message")).error
       }
-      return .decoded(decode: try line.number("decode"), failure: failure)
+      let start = try line.integer(ifPresent: "start").map(instant)
+      return .decoded(decode: try line.number("decode"), failure: failure, start: start)
     default: throw RecordingError("unknown cause \(name.quotable)")
     }
   }
@@ -180,9 +192,7 @@ struct JournalCoding: Sendable {
   private func summary(_ line: Members) throws(RecordingError) -> TransferSummary {
     TransferSummary(
       head: try head(line), bytesReceived: try line.integer("received"), redirects: Int(try line.integer("redirects")),
-      requestSentAt: instant(try line.integer("sentAt")), firstByteAt: instant(try line.integer("firstByteAt")),
-      nameDuration: try line.duration(ifPresent: "name"), tcpDuration: try line.duration(ifPresent: "tcp"),
-      tlsDuration: try line.duration(ifPresent: "tls"), requestTime: Int(try line.integer("requestTime")),
+      times: try times(Members(line.value("times"))), requestTime: Int(try line.integer("requestTime")),
       responseTime: Int(try line.integer("responseTime")))
   }
 
@@ -191,7 +201,20 @@ struct JournalCoding: Sendable {
       try line.choice("kind"), try line.text("message"), phase: line.has("phase") ? try line.choice("phase") : nil,
       bytesReceived: try line.integer("received"))
     error.redirects = Int(try line.integer("redirects"))
+    if line.has("times") { error.times = try times(Members(line.value("times"))) }
     return error
+  }
+
+  private func times(_ line: Members) throws(RecordingError) -> TransferTimes {
+    var times = TransferTimes(
+      startedAt: instant(try line.integer("startedAt")), endedAt: instant(try line.integer("endedAt")))
+    times.name = try line.duration(ifPresent: "name")
+    times.connect = try line.duration(ifPresent: "connect")
+    times.tls = try line.duration(ifPresent: "tls")
+    times.requestSentAt = try line.integer(ifPresent: "sentAt").map(instant)
+    times.firstByteAt = try line.integer(ifPresent: "firstByteAt").map(instant)
+    times.redirects = Int(try line.integer("redirects"))
+    return times
   }
 
   func instant(_ nanoseconds: Int64) -> ContinuousClock.Instant { start + .nanoseconds(nanoseconds) }

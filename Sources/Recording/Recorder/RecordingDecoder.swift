@@ -14,16 +14,17 @@ public struct RecordingDecoder: ImageDecoding {
   }
 
   public func submit(
-    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+    _ task: DecodeTask, priority: Int,
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
   ) -> DecodeTicket {
     let number = count.withLock { count in
       count += 1
       return count
     }
-    return decoder.submit(task, priority: priority) { [recorder] result in
+    return decoder.submit(task, priority: priority) { [recorder] result, start in
       var failure: DecodeError?
       if case .failure(let error) = result { failure = error }
-      recorder.handle(.decoded(decode: number, failure: failure)) { then(result) }
+      recorder.handle(.decoded(decode: number, failure: failure, start: start)) { then(result, start) }
     }
   }
 

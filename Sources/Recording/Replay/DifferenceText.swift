@@ -37,7 +37,7 @@ extension JournalGroup {
   var waitDescription: String {
     switch cause {
     case .work(let source): "line \(line) of the journal waits for a result of work \(source)"
-    case .decoded(let decode, _): "line \(line) of the journal waits for the end of decode \(decode)"
+    case .decoded(let decode, _, _): "line \(line) of the journal waits for the end of decode \(decode)"
     default: "line \(line) of the journal"
     }
   }

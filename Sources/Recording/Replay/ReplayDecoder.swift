@@ -6,7 +6,7 @@ internal import Threads
 public final class ReplayDecoder: ImageDecoding {
   private struct Decode {
     var result: Result<Decoded, DecodeError>?
-    let then: @Sendable (Result<Decoded, DecodeError>) -> Void
+    let then: @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
   }
 
   private struct State {
@@ -24,14 +24,15 @@ public final class ReplayDecoder: ImageDecoding {
   func setResultHandler(_ onResult: @escaping @Sendable () -> Void) { state.withLock { $0.onResult = onResult } }
 
   public func submit(
-    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+    _ task: DecodeTask, priority: Int,
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
   ) -> DecodeTicket {
     let number = state.withLock { state in
       state.count += 1
       state.decodes[state.count] = Decode(then: then)
       return state.count
     }
-    return decoder.submit(task, priority: priority) { [state] result in
+    return decoder.submit(task, priority: priority) { [state] result, _ in
       let onResult = state.withLock { state in
         state.decodes[number]?.result = result
         return state.onResult
@@ -50,10 +51,12 @@ public final class ReplayDecoder: ImageDecoding {
   }
 
   /// Delivers the result of a decode that has ended, or a failure instead.
-  func deliver(_ decode: UInt64, failure: DecodeError?) {
+  ///
+  /// - Parameter start: the recorded time at which a decoder got the task.
+  func deliver(_ decode: UInt64, failure: DecodeError?, start: ContinuousClock.Instant?) {
     guard let decode = state.withLock({ $0.decodes.removeValue(forKey: decode) }) else { return }
-    if let failure { return decode.then(.failure(failure)) }
-    if let result = decode.result { decode.then(result) }
+    if let failure { return decode.then(.failure(failure), start) }
+    if let result = decode.result { decode.then(result, start) }
   }
 
   public func reprioritize(_ ticket: DecodeTicket, to priority: Int) { decoder.reprioritize(ticket, to: priority) }

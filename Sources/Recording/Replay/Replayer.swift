@@ -131,7 +131,7 @@ public final class Replayer: WorkSequencer {
       if arrivals.withLock({ $0.work[source]?.isEmpty == false }) { return true }
       guard source <= WorkSource.last else { throw otherWay("a result of work \(source), which has not begun") }
       return false
-    case .decoded(let decode, let failure):
+    case .decoded(let decode, let failure, _):
       switch decoder.progress(of: decode) {
       case .unknown: throw otherWay("the end of decode \(decode), which has not begun")
       case .running: return failure != nil
@@ -173,7 +173,7 @@ public final class Replayer: WorkSequencer {
         throw otherWay("the end of name lookup \(lookUp), which has not begun")
       }
       completion(resolution)
-    case .decoded(let decode, let failure): decoder.deliver(decode, failure: failure)
+    case .decoded(let decode, let failure, let start): decoder.deliver(decode, failure: failure, start: start)
     }
   }
 

@@ -146,7 +146,7 @@ extension Session {
 
   func answer(_ token: RequestToken, with image: LoadedImage, of url: String) {
     logEnd(of: url) {
-      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timing.total.milliseconds) ms"
+      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timeline.map { $0.total / 1000 } ?? 0) ms"
     }
     counts.succeeded += 1
     answer(token) { $0.members(of: image, url: url) }

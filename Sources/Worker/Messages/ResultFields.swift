@@ -30,12 +30,13 @@ extension JSONWriter {
     if let response = image.response { member("response", ResponseFields.json(response)) }
     if image.attempts > 1 { member("attempts", image.attempts) }
     object("timing") { writer in
-      writer.member("queuedMs", image.timing.queued.milliseconds)
-      if let time = image.timing.name { writer.member("dnsMs", time.milliseconds) }
-      if let time = image.timing.connect { writer.member("connectMs", time.milliseconds) }
-      if let time = image.timing.tls { writer.member("tlsMs", time.milliseconds) }
-      writer.member("firstByteMs", image.timing.firstByte.milliseconds)
-      writer.member("totalMs", image.timing.total.milliseconds)
+      guard let timeline = image.timeline else {
+        writer.member("queuedMs", 0)
+        writer.member("firstByteMs", 0)
+        return writer.member("totalMs", 0)
+      }
+      let isTransferred = image.cache == .miss || image.cache == .revalidated
+      writer.members(of: timeline, firstByte: isTransferred ? timeline.firstByte : nil)
     }
   }
 

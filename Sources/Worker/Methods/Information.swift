@@ -170,6 +170,9 @@ extension JSONWriter {
       writer.member("misses", statistics.counts.misses)
       writer.member("bytesSaved", statistics.counts.bytesSaved)
     }
+    array("failures") { writer in
+      for entry in statistics.failures { writer.value(of: entry) }
+    }
     object("memory") { writer in
       writer.member("entries", statistics.memory.entries)
       writer.member("bytes", statistics.memory.bytes)
@@ -200,6 +203,21 @@ extension JSONWriter {
       writer.member("bytes", statistics.pixels.bytes)
     }
     member("rssBytes", residentBytes())
+  }
+
+  private mutating func value(of entry: FailureTable.Entry) {
+    beginObject()
+    member("kind", entry.kind.rawValue)
+    member("count", entry.count)
+    object("latest") { writer in
+      writer.member("url", entry.latest.url)
+      writer.member("message", entry.latest.message)
+      if let status = entry.latest.status { writer.member("status", status) }
+      if let phase = entry.latest.phase { writer.member("phase", phase.rawValue) }
+      writer.member("time", Timestamp.format(entry.latest.time))
+    }
+    if let hint = FailureHints.hint(for: entry.kind) { member("hint", hint) }
+    endObject()
   }
 
   private mutating func value(of origin: OriginState) {

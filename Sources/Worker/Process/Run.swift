@@ -52,12 +52,12 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
   }
   let session = Locked<Session?>(nil)
   let withSession: @Sendable (Cause, @escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { cause, work in
-    LoadingActor.run { recorder.handle(cause) { session.withLock { $0 }.map(work) } }
+    LoadingActor.run(for: .host) { recorder.handle(cause) { session.withLock { $0 }.map(work) } }
   }
   let writer = LineWriter(
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
-    onRelief: { LoadingActor.run {} },
+    onRelief: { LoadingActor.run(for: .host) {} },
     // No one can receive further answers. Cancel all requests, start and save nothing more, and exit after the half
     // second in which the cache can store the bytes received so far.
     onClosed: { _ in
@@ -67,7 +67,7 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
       recorder?.finish()
       _exit(ExitStatus.inputOrOutput)
     })
-  LoadingActor.run {
+  LoadingActor.run(for: .host) {
     let decoder: any ImageDecoding = recorder.map { RecordingDecoder(decoders, recorder: $0) } ?? decoders
     let new = recorder.handle(.start) {
       let loader = Loader(

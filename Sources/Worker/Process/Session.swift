@@ -194,6 +194,7 @@ final class Session {
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
     let next = loader.advance()
+    if let event = loader.takeFailureEvent() { log.warning(event.logLine) }
     for change in loader.takeHealthChanges() { log.info(change.logLine(at: LoadingActor.now)) }
     endIfDone()
     writer.flush()

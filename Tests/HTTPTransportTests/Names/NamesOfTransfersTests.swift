@@ -23,11 +23,10 @@ import Threads
     let transport = transport(names)
     let first = transport.get("http://a.test:\(server.port)/")
     #expect(first.text == "a.test:\(server.port)")
-    #expect(try first.summary().nameDuration != nil)
-    #expect(try first.summary().tcpDuration != nil)
-    #expect(try first.summary().tlsDuration == nil)
+    let times = try first.summary().times
+    #expect(times.name != nil && times.connect != nil && times.tls == nil)
     let second = try transport.get("http://a.test:\(server.port)/").summary()
-    #expect(second.nameDuration == nil && second.tcpDuration == nil)
+    #expect(second.times.name == nil && second.times.connect == nil)
     #expect(names.names == ["a.test"])
   }
 

@@ -113,7 +113,9 @@ struct DecoderPoolTests {
     let image = Self.image
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     let tickets = try (0..<3).map { _ in
-      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { answers.continuation.yield($0) }
+      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { result, _ in
+        answers.continuation.yield(result)
+      }
     }
     decoding.pool.cancel(tickets[1])
     var iterator = answers.stream.makeAsyncIterator()
@@ -175,7 +177,9 @@ struct DecoderPoolTests {
     let (decoding, here) = try decoding("sleep 1000", count: 2)
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     for _ in 0..<5 {
-      decoding.pool.submit(try decoding.task(Self.image, .check), priority: 0) { answers.continuation.yield($0) }
+      decoding.pool.submit(try decoding.task(Self.image, .check), priority: 0) { result, _ in
+        answers.continuation.yield(result)
+      }
     }
     while ((try? pids(here)) ?? []).count < 2 { await Task.yield() }
     decoding.pool.shutDown()
@@ -258,7 +262,9 @@ struct DecoderPoolTests {
     // The pool handles commands in order.
     let cancelled = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     decoding.pool.cancel(
-      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { cancelled.continuation.yield($0) })
+      decoding.pool.submit(try decoding.task(image, .check), priority: 0) { result, _ in
+        cancelled.continuation.yield(result)
+      })
     for await _ in cancelled.stream { break }
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await formats.decode == [.png, .svg])

@@ -45,7 +45,7 @@ final class Decoding: Sendable {
 
   func run(_ task: DecodeTask) async -> Result<Decoded, DecodeError> {
     await withCheckedContinuation { continuation in
-      pool.submit(task, priority: 0) { continuation.resume(returning: $0) }
+      pool.submit(task, priority: 0) { result, _ in continuation.resume(returning: result) }
     }
   }
 

@@ -74,7 +74,7 @@ struct CoalescingTests {
         job,
         TransferSummary(
           head: ResponseHead(status: 304, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
-          redirects: 0, requestSentAt: .now, firstByteAt: .now, requestTime: 1_700_000_000,
+          redirects: 0, times: TransferTimes(startedAt: .now, endedAt: .now), requestTime: 1_700_000_000,
           responseTime: 1_700_000_000))
     }
 

@@ -111,7 +111,7 @@ struct JobModelTests {
 
     private mutating func permitGranted() {
       let resumes = job.mayResume && !model.keepsPartialBody && !model.hasTarget
-      switch job.permitGranted(at: .now, clearCount: 0, nameDuration: nil, mayUseDisk: true) {
+      switch job.permitGranted(clearCount: 0, mayUseDisk: true) {
       case .resume:
         if !resumes { faults.append("resumed without reason") }
         model.state = .resuming
@@ -219,7 +219,7 @@ struct JobModelTests {
     let request = LoadRequest(url: "http://a/", source: .http(try! ResourceURL("http://a/")), key: "a")
     return ActiveLoad(
       id: LoadID(slot: 0, serial: 1), request: request, partition: "", acceptedAt: .now, generation: 0,
-      observer: DiscardingObserver.shared, isInternal: false)
+      observer: DiscardingObserver.shared, requester: .host)
   }
 
   private static var candidate: Candidate {
@@ -239,7 +239,7 @@ struct JobModelTests {
   private static func summary(_ status: Int) -> TransferSummary {
     TransferSummary(
       head: ResponseHead(status: status, headers: [:], finalURL: "http://a/"), bytesReceived: 0, redirects: 0,
-      requestSentAt: .now, firstByteAt: .now, requestTime: 0, responseTime: 0)
+      times: TransferTimes(startedAt: .now, endedAt: .now), requestTime: 0, responseTime: 0)
   }
 
   private static var download: Download {

@@ -23,12 +23,13 @@ final class ScriptedDecoder: ImageDecoding {
   private let state = Locked(State())
 
   func submit(
-    _ task: DecodeTask, priority: Int, then: @escaping @Sendable (Result<Decoded, DecodeError>) -> Void
+    _ task: DecodeTask, priority: Int,
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
   ) -> DecodeTicket {
     defer { state.notify() }
     return state.withLock { state in
       let ticket = DecodeTicket(number: UInt64(state.orders.count))
-      state.orders.append(Order(ticket: ticket, task: task, priority: priority, then: then))
+      state.orders.append(Order(ticket: ticket, task: task, priority: priority) { then($0, nil) })
       return ticket
     }
   }

@@ -89,7 +89,7 @@ extension ActiveLoad {
     var request = LoadRequest(url: "", source: .inline(bytes: [], mediaType: ""), key: "a")
     change(&request)
     self.init(
-      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: observer, isInternal: false)
+      id: id, request: request, partition: "", acceptedAt: .now, generation: 0, observer: observer, requester: .host)
   }
 }
 

@@ -11,7 +11,7 @@ struct TransferSignalTests {
     if let retryAfter { headers = ["retry-after": retryAfter] }
     let summary = TransferSummary(
       head: ResponseHead(status: status, headers: headers, finalURL: "http://a/"), bytesReceived: 0,
-      redirects: redirects, requestSentAt: .now, firstByteAt: .now, requestTime: 0, responseTime: 0)
+      redirects: redirects, times: TransferTimes(startedAt: .now, endedAt: .now), requestTime: 0, responseTime: 0)
     return TransferSignal(.success(summary), now: 1_700_000_000)
   }
 

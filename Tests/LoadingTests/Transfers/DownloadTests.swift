@@ -70,8 +70,8 @@ struct DownloadTests {
 
     func succeed(status: Int = 200, bytes: Int64 = 0) -> Download.Outcome {
       let summary = TransferSummary(
-        head: Self.head(status, nil), bytesReceived: bytes, redirects: 0, requestSentAt: .now,
-        firstByteAt: .now, requestTime: 0, responseTime: 0)
+        head: Self.head(status, nil), bytesReceived: bytes, redirects: 0,
+        times: TransferTimes(startedAt: .now, endedAt: .now), requestTime: 0, responseTime: 0)
       download.finished(.success(summary))
       return ending.value
     }

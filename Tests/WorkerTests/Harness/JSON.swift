@@ -31,6 +31,15 @@ enum JSON: Hashable, Sendable {
     return value
   }
 
+  /// The value of any number.
+  var number: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    default: nil
+    }
+  }
+
   var array: [JSON] {
     guard case .array(let elements) = self else { return [] }
     return elements

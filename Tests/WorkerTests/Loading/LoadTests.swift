@@ -19,7 +19,11 @@ import Testing
       #expect(result["format"] == "png")
       #expect(result["width"] == 32)
       #expect(result["height"] == 24)
-      #expect(result["timing"].names == ["queuedMs", "connectMs", "firstByteMs", "totalMs"])
+      #expect(
+        result["timing"].names == [
+          "queuedMs", "lookupMs", "waitMs", "connectMs", "requestMs", "bodyMs", "storeMs", "deliverMs", "firstByteMs",
+          "totalMs",
+        ])
       let path = try #require(result["path"].string)
       #expect(path.hasPrefix("/") && path.hasSuffix(".png"))
       #expect(try contents(of: path).count == 10_000)

@@ -1,0 +1,69 @@
+"""The failures of a run by kind: how many, an example, and what to do about them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any, Iterator, Mapping, Optional
+from urllib.parse import urlsplit
+
+from outcomes import Failure
+
+OWN_HINTS = {"robots": "The servers ask that these images be left out. Use --ignore-robots for servers of your own."}
+"""Of the kinds that do not come from the worker."""
+
+
+class Failures:
+    """The number and the latest example of each kind. What it holds does not grow with the list."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, tuple[int, str, str]] = {}
+        """By kind: the number, and the URL and the message of an example."""
+
+    def note(self, url: str, failure: Failure) -> None:
+        self.add(failure.kind, 1, shown(url), failure.error)
+
+    def add(self, kind: str, count: int, url: str, error: str) -> None:
+        self.kinds[kind] = (self.kinds.get(kind, (0,))[0] + count, url, error)
+
+    def merge(self, wire: Mapping[str, Any]) -> None:
+        """Adds what `wire` of other failures was."""
+        for kind, of_kind in wire.items():
+            self.add(kind, of_kind["count"], of_kind["url"], of_kind["error"])
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        return {kind: {"count": count, "url": url, "error": error} for kind, (count, url, error) in self.kinds.items()}
+
+    def lines(self, hints: Optional[Mapping[str, str]] = None) -> Iterator[str]:
+        """A table, the most frequent kind first; with the hints, each below its kind."""
+        rows = sorted(self.kinds.items(), key=lambda row: (-row[1][0], row[0]))
+        counts = [f"{count:,}" for _, (count, _, _) in rows]
+        count_width = max(map(len, counts), default=0)
+        kind_width = max((len(kind) for kind, _ in rows), default=0)
+        for number, (kind, (_, url, error)) in zip(counts, rows):
+            yield f"  {number:>{count_width}} {kind:{kind_width}}  {url}: {' '.join(error.split())}"
+            if hints and kind in hints:
+                yield f"  {'':{count_width + 1 + kind_width}}  {hints[kind]}"
+
+
+def shown(url: str) -> str:
+    """The URL without user information, query and fragment, which may be secret, and not longer than a line or two."""
+    text = url.partition("?")[0].partition("#")[0]
+    try:
+        network = urlsplit(text).netloc
+    except ValueError:
+        network = text
+    text = text.replace(network, network.rpartition("@")[2], 1) if "@" in network else text
+    if text.startswith("data:"):
+        text = text.partition(",")[0]
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+def hints(worker: str) -> dict[str, str]:
+    """What to do if many loads fail with a kind, as the worker's own description says it; nothing if the worker does not run."""
+    try:
+        document = json.loads(subprocess.run([worker, "--describe"], stdout=subprocess.PIPE, check=True).stdout)
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return dict(OWN_HINTS)
+    return {**{error["kind"]: error["hint"] for error in document["x-errors"] if "hint" in error}, **OWN_HINTS}
