@@ -35,7 +35,7 @@ let package = Package(
       name: "Worker",
       dependencies: [
         "LineRPC", "Loading", "Recording", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec",
-        "Text", "Threads", "Platform", "CSystem",
+        "Tracing", "Text", "Threads", "Platform", "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],
@@ -48,9 +48,13 @@ let package = Package(
       ]
     ),
     module("LineRPC", uses: ["Text", "Threads", "Platform"]),
+    module("Tracing", uses: ["LineRPC", "Threads", "Platform"]),
     module(
       "Loading",
-      uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform"]),
+      uses: [
+        "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing", "Text", "Threads",
+        "Platform",
+      ]),
     module("HTTPTransport", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CCurl", "CAres", "CTLS", "CZlib"]),
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text", "Platform"]),
@@ -82,8 +86,13 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite3"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     tests(of: "LineRPC", uses: ["Text", "Threads", "Platform"]),
+    tests(of: "Tracing", uses: ["LineRPC", "Threads", "Platform"]),
     tests(
-      of: "Loading", uses: ["HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads"]),
+      of: "Loading",
+      uses: [
+        "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing", "Text", "Threads",
+        "Platform",
+      ]),
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
@@ -95,7 +104,7 @@ let package = Package(
     tests(of: "Threads"),
     tests(of: "Text"),
     tests(of: "Recording", uses: ["LineRPC", "HTTPTransport", "HTTPTypes", "ImageCodec", "ImageStore", "Threads"]),
-    tests(of: "Worker", uses: ["LineRPC", "Threads"]),
+    tests(of: "Worker", uses: ["LineRPC", "Loading", "ImageStore", "HTTPTypes", "Threads"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -20,10 +20,18 @@ public enum Vary {
   /// Whether the stored response may answer a request with these headers.
   public static func matches(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> Bool {
     guard stored.headers.lines.contains(where: { $0.name == "vary" }) else { return true }
-    return names(in: stored.headers).allSatisfy { name in
-      guard name != "*" else { return false }
-      return normalized(stored.selectingFields[name], of: name) == normalized(requestHeaders[name], of: name)
-    }
+    return names(in: stored.headers).allSatisfy { matches(stored, requestHeaders, in: $0) }
+  }
+
+  private static func matches(_ stored: CachedResponse, _ requestHeaders: HeaderFields, in name: String) -> Bool {
+    guard name != "*" else { return false }
+    return normalized(stored.selectingFields[name], of: name) == normalized(requestHeaders[name], of: name)
+  }
+
+  /// The names of the fields in Vary by which the stored response does not match a request with these headers; `*`
+  /// matches none.
+  public static func differences(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> [String] {
+    names(in: stored.headers).filter { !matches(stored, requestHeaders, in: $0) }
   }
 
   /// The index of the most recent stored response that may answer the request.

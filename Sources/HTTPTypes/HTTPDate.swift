@@ -29,9 +29,19 @@ public enum Timestamp {
   /// Formats a time like `2026-11-21T11:26:49Z`. A time outside the years 0 to 9999 is moved to the nearest second
   /// inside.
   public static func format(_ unixSeconds: Int) -> String {
+    "\(withoutZone(unixSeconds))Z"
+  }
+
+  /// Formats a time with milliseconds, like `2026-11-21T11:26:49.070Z`. `unixTime` is in milliseconds and not negative.
+  public static func format(milliseconds unixTime: Int64) -> String {
+    let fraction = String(unixTime % 1000)
+    return "\(withoutZone(Int(unixTime / 1000))).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)Z"
+  }
+
+  private static func withoutZone(_ unixSeconds: Int) -> String {
     let time = CivilTime(unixSeconds: unixSeconds)
     let clock = "\(twoDigits(time.hour)):\(twoDigits(time.minute)):\(twoDigits(time.second))"
-    return "\(fourDigits(time.year))-\(twoDigits(time.month))-\(twoDigits(time.day))T\(clock)Z"
+    return "\(fourDigits(time.year))-\(twoDigits(time.month))-\(twoDigits(time.day))T\(clock)"
   }
 }
 

@@ -16,6 +16,13 @@ struct OutputText: ~Copyable {
 
   var bytes: [UInt8] { Array(UnsafeBufferPointer(start: start, count: count)) }
 
+  borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+    body(UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  /// Removes all bytes and keeps the capacity.
+  mutating func removeAll() { count = 0 }
+
   /// Appends at most `maxCount` bytes, which `write` puts at the given address; it returns their number.
   @inline(__always)
   mutating func append(atMost maxCount: Int, _ write: (UnsafeMutablePointer<UInt8>) -> Int) {

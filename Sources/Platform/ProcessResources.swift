@@ -21,6 +21,33 @@ public func raiseDescriptorLimit() {
   _ = setrlimit(descriptorResource, &limit)
 }
 
+/// The number of descriptors that this process has open; nil if the system does not tell it.
+public func openDescriptorCount() -> Int? {
+  #if canImport(Darwin)
+    let folder = opendir("/dev/fd")
+  #else
+    let folder = opendir("/proc/self/fd")
+  #endif
+  guard let folder else { return nil }
+  defer { closedir(folder) }
+  var count = 0
+  while readdir(folder) != nil { count += 1 }
+  // Without `.`, `..` and the descriptor of the folder.
+  return count - 3
+}
+
+/// The processor time of all threads of this process in seconds, those that have ended included.
+public func processorSeconds() -> Double {
+  var usage = rusage()
+  #if canImport(Darwin)
+    getrusage(RUSAGE_SELF, &usage)
+  #else
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+  #endif
+  let seconds = { (time: timeval) in Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000 }
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
 /// The memory that this process occupies, in bytes; its peak on systems that do not tell the present value.
 public func residentBytes() -> Int64 {
   #if os(Linux)

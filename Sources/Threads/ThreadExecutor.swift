@@ -5,7 +5,7 @@ internal import Platform
 /// Work runs in the order in which it was added, by an `await` on an actor (`enqueue`) or as a closure (`run`). Many
 /// additions cost one wakeup: the thread runs everything that is there as one batch.
 public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
-  // Unchecked: only the thread uses `nextWake`; everything else is protected by the lock.
+  // Unchecked: only the thread uses `nextWake` and `batchStart`; everything else is protected by the lock.
 
   private enum Work {
     case job(UnownedJob)
@@ -93,6 +93,9 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
   /// Used on the thread only.
   private var nextWake: ContinuousClock.Instant?
 
+  /// The time at which the current batch began. For use on the thread only.
+  public private(set) var batchStart = ContinuousClock.now
+
   /// Waits for work and runs it. Returns false if the executor was stopped and no work is left.
   private func runBatch() -> Bool {
     let timeout = nextWake.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
@@ -108,6 +111,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     if let batch, batch.isEmpty { return false }
     WakeupCoalescer.gather {
       var lastWake = ContinuousClock.now
+      batchStart = lastWake
       for work in batch ?? [] {
         switch work {
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())

@@ -68,6 +68,8 @@ private let now = 1_795_260_409
   @Test func `times beyond four-digit years are moved inside`() {
     #expect(HTTPDate.format(.max) == "Fri, 31 Dec 9999 23:59:59 GMT")
     #expect(Timestamp.format(.min) == "0000-01-01T00:00:00Z")
+    #expect(Timestamp.format(milliseconds: 1_000_000_000_007) == "2001-09-09T01:46:40.007Z")
+    #expect(Timestamp.format(milliseconds: 0) == "1970-01-01T00:00:00.000Z")
   }
 
   @Test(arguments: [

@@ -404,6 +404,7 @@ test("each option of the worker is a setting", async () => {
     retries: 1, failedTtlMs: 4500, maxBytes: 77, maxPixels: 88, decodeTimeoutMs: 5500, minFree: 1, verify: "always",
     resolver: "system", network: "public", proxy: "", userAgent: "me", header: ["A: b", "C: d"], insecure: true,
     keyIgnoreQuery: ["sig", "x*"], events: ["started", "progress"], eof: "cancel", exitStatus: true, logLevel: "error",
+    logFormat: "text",
   };
   assert.deepEqual(Object.keys(changed), options.map(({ member }) => member).filter(Boolean));
   await withWorker(changed, async (worker) => assert.deepEqual(await worker.configure(), changed));

@@ -304,6 +304,8 @@ test("ready is rejected if the worker does not start or ends before it answers",
   await assert.rejects(missing.ready, { kind: "workerExited", exitStatus: null });
   const ends = new ImageWorker({ binary: script("ends", "#!/bin/sh\necho >&2 broken\nexit 7\n") });
   await assert.rejects(ends.ready, { kind: "workerExited", exitStatus: 7, message: "the worker ended (status 7): broken" });
+  const told = new ImageWorker({ binary: script("tells", `#!/bin/sh\necho >&2 '{"message":"broken"}'\nexit 7\n`), logFormat: "json" });
+  await assert.rejects(told.ready, { message: "the worker ended (status 7): broken", log: ['{"message":"broken"}'] });
   await assert.rejects(ends.loadAll(["data:,"], { maxInFlight: 1 }).next().then(({ value }) => Promise.reject(value.error)), WorkerExited);
   const hopeless = new ImageWorker({ binary: script("ends-for-good", "#!/bin/sh\nexit 64\n") });
   await assert.rejects(hopeless.loadAll(["data:,", "data:,"]).next(), { kind: "workerExited", retryable: false });

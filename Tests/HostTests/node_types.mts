@@ -74,6 +74,8 @@ export async function settings(): Promise<string> {
     eof: "drain",
     exitStatus: false,
     logLevel: "debug",
+    trace: "trace-%p.json",
+    traceLimit: 2 ** 28,
     arguments: ["--max-per-host=8"],
     binary: findWorker(),
     onEvent,
@@ -228,6 +230,8 @@ export async function otherMethods(worker: ImageWorker, signal: AbortSignal): Pr
   // @ts-expect-error: that is fixed from the start.
   await worker.configure({ cacheDir: "cache" });
 
+  const [{ limit }, { events }] = [await worker.startTrace("trace.json", { limit: 2 ** 20 }), await worker.stopTrace()];
+  void [limit, events, (await worker.call("trace", { action: "stop" })).dropped];
   void [deadlineMs, (await worker.call("stats")).uptimeMs, (await worker.call("clear", { key: "cat" })).removed];
   void (await worker.call("initialize", { protocolVersion: 1, client: { name: "example" }, options: { retries: 0 } })).server;
   // @ts-expect-error: the target is missing.

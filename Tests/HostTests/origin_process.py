@@ -6,7 +6,7 @@ import json
 import select
 import subprocess
 import sys
-from typing import Any
+from typing import Any, Sequence
 
 from package import ROOT
 
@@ -17,18 +17,18 @@ PATIENCE = 30.0
 class Origin:
     """A running origin. `url` is where it is; `command` and `control` do what Tests/Origin/README.md lists.
 
-    Its options are there as well; with several `--origins`, all of their ports are in `ports`.
+    Its options are there as well; with several `--origins`, all of their ports are in `ports`. `prefix` are words before its command.
     """
 
-    def __init__(self, *options: str) -> None:
-        command = [sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py"), *options]
+    def __init__(self, *options: str, prefix: Sequence[str] = (), host: str = "127.0.0.1") -> None:
+        command = [*prefix, sys.executable, str(ROOT / "Tests" / "Origin" / "origin.py"), "--host", host, *options]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout
         ready = json.loads(self._output.readline())
-        self.url = f"http://127.0.0.1:{ready['port']}"
+        self.url = f"http://{host}:{ready['port']}"
         self.ports: list[int] = ready.get("ports", [ready["port"]])
-        self.control = f"http://127.0.0.1:{ready['control']}"
+        self.control = f"http://{host}:{ready['control']}"
 
     def __enter__(self) -> Origin:
         return self

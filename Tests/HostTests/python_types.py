@@ -166,6 +166,7 @@ async def other_methods(worker: ImageWorker) -> None:
     stats = await worker.stats()
     print(stats.uptime + 0.5, stats.queue.waiting.high, [origin.held_until for origin in stats.origins], stats.disk.evicted_for.limit)
     await worker.call("stats", {})
+    print((await worker.start_trace(Path("trace.json"), limit=1 << 20)).limit, (await worker.stop_trace()).byte_count)
     await worker.call("statistics")  # type: ignore[arg-type]
     worker.notify("prefetch", {"urls": [URL]})
     print(worker.pid)

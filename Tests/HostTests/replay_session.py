@@ -24,6 +24,8 @@ class MixedRequests(Requests):
         super().__init__(random, menu, folder)
         self._listener = listener
         self._makers[self.release] = 2
+        self._makers[self.probe] = 2
+        self._makers[self.metrics] = 1
 
     def load(self, in_slot: bool = True, dish: Optional[Dish] = None) -> Asked:
         asked = super().load(in_slot, dish)
@@ -40,6 +42,12 @@ class MixedRequests(Requests):
             asked.params["deliver"] = "pixels"
             asked.params.pop("saveTo", None)
         return asked
+
+    def probe(self) -> Asked:
+        return self.plain("probe", url=self._dish().url)
+
+    def metrics(self) -> Asked:
+        return self.plain("metrics")
 
     def release(self) -> Asked:
         paths = self._listener.pixels

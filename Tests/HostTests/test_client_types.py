@@ -104,6 +104,7 @@ class Names(unittest.TestCase):
             ("CancelParams", {"id"}),
             ("PrioritizeParams", {"id", "priority"}),
             ("QueryParams", set()),
+            ("ProbeParams", {"url"}),
             ("StoreParams", set()),
             ("ClearParams", set()),
             ("ReleaseParams", set()),
@@ -149,14 +150,17 @@ class Names(unittest.TestCase):
         self.check_record(imageworker.Source, image["source"])
         self.check_record(imageworker.Timing, image["timing"])
         self.check_record(imageworker.HTTPResponse, SCHEMAS["HTTPResponse"])
+        self.assertEqual(members(imageworker.Want).keys(), SCHEMAS["Want"]["properties"].keys())
         self.assertEqual(members(imageworker.Crop).keys(), SCHEMAS["Transform"]["properties"]["crop"]["properties"].keys())
 
     def test_results_of_other_methods(self) -> None:
         self.check_record(imageworker.Cleared, SCHEMAS["ClearResult"])
+        self.check_record(imageworker.Trace, SCHEMAS["TraceResult"])
         self.check_record(imageworker.Stats, SCHEMAS["StatsResult"])
         self.check_record(imageworker.PrefetchResult, SCHEMAS["PrefetchResult"])
         query, python = SCHEMAS["QueryResult"], imageworker._spellings(imageworker.CacheEntry)
         self.assertEqual({spelling.name for spelling in python.values()}, query["properties"].keys())
+        self.check_record(imageworker.ImageFacts, SCHEMAS["ProbeResult"])
         information = SCHEMAS["InitializeResult"]
         self.assertEqual(members(imageworker.WorkerInfo).keys(), information["properties"].keys())
 

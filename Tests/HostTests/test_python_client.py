@@ -259,7 +259,7 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             "timeout": 2.5, "connect_timeout": 1, "min_rate": 0, "deadline": 60.0, "retries": 1, "failed_ttl": 0, "max_bytes": 1000,
             "min_free": 0, "verify": "always", "network": "any", "proxy": "", "user_agent": "a test",
             "headers": {"X-Test": "b: c", "X-Empty": "", "Accept": None}, "insecure": True, "key_ignore_query": ["a", "b*"],
-            "events": ["started", "preview"], "exit_status": True, "log_level": "error",
+            "events": ["started", "preview"], "exit_status": True, "log_level": "error", "log_format": "text",
         }  # fmt: skip
         async with self.worker(**given) as worker:
             self.assertEqual({name: value for name, value in (await worker.configure()).items() if name in given}, given)

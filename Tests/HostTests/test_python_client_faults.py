@@ -255,6 +255,17 @@ class Answers(AsyncFixture):
             self.assertEqual((await worker.load("data:,")).key, "k")
             self.assertEqual((await ends.get()).log, ["out of luck"])
 
+    async def test_the_error_of_a_worker_that_ended_has_the_message_of_its_last_line(self) -> None:
+        for line, message in {
+            '{"event":"worker.failed","message":"out of luck"}': "out of luck", "{broken": "{broken", "3": "3", '{"a":1}': '{"a":1}',
+        }.items():  # fmt: skip
+            script = self.fake(f"echo '{line}' >&2; exit 64")
+            async with ImageWorker(binary=script, log_format="json") as worker:
+                with self.assertRaises(WorkerExited) as raised:
+                    await worker.load("data:,")
+            self.assertEqual(str(raised.exception), f"the worker ended (status 64): {message}")
+            self.assertEqual(raised.exception.log, [line])
+
     async def test_errors_are_pickled_and_copied_whole(self) -> None:
         data = {"kind": "http", "retryable": True, "url": "u", "status": 503}
         for error in (

@@ -209,6 +209,18 @@ class DebianPackage(unittest.TestCase):
         if shutil.which("groff") is not None:
             self.assertEqual(run("groff", "-ww", "-man", "-Tutf8", "-z", input=page, stdin=None), "")
 
+    def test_the_manual_page_of_the_cache_has_each_command_and_option(self) -> None:
+        page = gzip.decompress((self.tree / "usr/share/man/man1/imageworker-cache.1.gz").read_bytes()).decode()
+        commands = page.partition("\n.SH COMMANDS\n")[2].split("\n.SS ")[1:]
+        names = re.findall(r"(?m)^  (\w+)", run(WORKER, "cache", "--help"))
+        self.assertEqual([section.split()[2].strip('"') for section in commands], names)
+        for name, section in zip(names, commands):
+            options = re.findall(r"^  (--[\w-]+)", run(WORKER, "cache", name, "--help"), re.MULTILINE)
+            documented = [each.replace("\\", "") for each in re.findall(r"^\.B (\\-\\-[\w\\-]+)", section, re.MULTILINE)]
+            self.assertEqual(documented, options)
+        if shutil.which("groff") is not None:
+            self.assertEqual(run("groff", "-ww", "-man", "-Tutf8", "-z", input=page, stdin=None), "")
+
     def test_the_unit_starts_what_is_in_the_package(self) -> None:
         unit = (self.tree / "lib/systemd/system/imageworker-mirror.service").read_text()
         for path in re.findall(r"(?:ExecStart|IMAGEWORKER)=/(\S+)", unit):

@@ -117,6 +117,27 @@ class Answers(WithFolder):
         self.assert_replays()
         self.assertFalse(saved.parent.exists())
 
+    def test_traces_and_metrics(self) -> None:
+        """The replay has no metrics file, and its traces are elsewhere."""
+        trace, metrics = self.folder / "trace.json", self.folder / "metrics.prom"
+        # With `--trace`, another one is refused; without, it is not open yet when it is to stop.
+        for options in ["--trace", str(trace)], ["--metrics-file", str(metrics)]:
+            with self.subTest(options), Origin() as origin:
+                lines = [
+                    {"id": 1, "method": "trace", "params": {"action": "start", "path": str(self.folder / "other.json")}},
+                    {"id": 2, "method": "load", "params": {"url": f"{origin.url}/image/1.png"}},
+                    {"id": 3, "method": "metrics"},
+                    {"id": 4, "method": "trace", "params": {"action": "stop"}},
+                    {"id": 5, "method": "shutdown"},
+                ]
+                done = self.run_worker(lines, *options)
+                self.assertEqual(done.stdout.count(b'"result"'), 4, done.stdout)
+                for path in self.folder.glob("*.*"):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                self.assert_replays()
+                self.assertEqual([path.name for path in self.folder.iterdir()], ["recording"])
+                shutil.rmtree(self.recording)
+
     def test_a_session_that_is_terminated(self) -> None:
         with Origin() as origin, self.running() as worker:
             assert worker.stdin and worker.stdout

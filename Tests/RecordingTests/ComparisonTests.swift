@@ -32,13 +32,27 @@ import Testing
     effects: [(6, ["sent": 1]), (7, ["exit": 0])], observed: [false, true])
 
   @Test func `effects are compared in their order`() throws {
-    var check = EffectCheck(group)
+    var (check, mask) = (EffectCheck(group), AnswerMask())
     #expect(try #require(check.missing).message.contains("line 6"))
-    guard case .same = check.compare(["sent": 1]) else { throw Unexpected() }
-    guard case .different(let difference) = check.compare(["exit": 1]) else { throw Unexpected() }
+    guard case .same = check.compare(["sent": 1], &mask) else { throw Unexpected() }
+    guard case .different(let difference) = check.compare(["exit": 1], &mask) else { throw Unexpected() }
     #expect(difference.message.contains("line 7 of the journal: exit differs"))
     #expect(check.missing == nil)
-    guard case .unrecorded = check.compare(["sent": 2]) else { throw Unexpected() }
+    guard case .unrecorded = check.compare(["sent": 2], &mask) else { throw Unexpected() }
+  }
+
+  @Test func `results of metrics are not compared, and later answers with the same id are`() throws {
+    var mask = AnswerMask()
+    mask.note(try parsed(#"[{"id":1,"method":"metrics"},{"id":"b","method":"stats"}]"#))
+    func difference(_ one: String, _ other: String) throws -> String? {
+      let (one, other) = mask.hide(in: try parsed(one), try parsed(other))
+      return EffectComparison.difference(one, other)
+    }
+    #expect(try difference(#"{"sent":{"id":"b","result":1}}"#, #"{"sent":{"id":"b","result":2}}"#) == "sent.result")
+    #expect(try difference(#"{"sent":{"id":1,"result":1}}"#, #"{"sent":{"id":1,"error":2}}"#) == "sent.result")
+    mask.note(try parsed(#"{"id":1,"method":"trace"}"#))
+    #expect(try difference(#"{"sent":[{"id":1,"result":1}]}"#, #"{"sent":[{"id":1,"result":2}]}"#) == nil)
+    #expect(try difference(#"{"sent":{"id":1,"result":1}}"#, #"{"sent":{"id":1,"result":2}}"#) == "sent.result")
   }
 
   @Test func `observed values are repeated, and false follows`() {

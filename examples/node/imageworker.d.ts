@@ -21,17 +21,17 @@ export type LoadEventName = "started" | "progress" | "retrying" | "preview" | "c
 export type PrefetchEventName = "progress" | "completed" | "failed";
 export type EventName = "started" | "progress" | "retrying" | "cached" | "preview" | "completed" | "failed";
 export type Method =
-  | "initialize" | "load" | "prefetch" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store" | "clear"
-  | "release" | "stats" | "configure" | "shutdown";
+  | "initialize" | "load" | "prefetch" | "probe" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store"
+  | "clear" | "release" | "stats" | "metrics" | "configure" | "trace" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 export type ErrorKind =
   | "parseError" | "invalidRequest" | "methodNotFound" | "invalidParams" | "internal"
   | "cancelled"
   | "resolve" | "connect" | "tls" | "timeout" | "http" | "redirects" | "truncated" | "tooLarge" | "blockedAddress"
-  | "recentlyFailed" | "network"
+  | "recentlyFailed" | "network" | "robots"
   | "notCached" | "diskFull" | "io"
   | "notAnImage" | "unsupportedFormat" | "corrupt" | "tooManyPixels" | "decoderCrashed" | "decodeTimeout"
-  | "digestMismatch"
+  | "digestMismatch" | "unwanted"
   | "shuttingDown" | "overloaded";
 
 // Parameters. A member that is undefined is not given.
@@ -68,6 +68,14 @@ export interface Transform {
   cornerRadius?: number;
 }
 
+/** The properties that an image must have. A load of another image is rejected with the kind `unwanted`. */
+export interface Want {
+  minWidth?: number;
+  minHeight?: number;
+  maxAspectRatio?: number;
+  formats?: readonly Format[];
+}
+
 /** The parameters of `load` except the URL. */
 export interface LoadParams<D extends Deliver = Deliver> {
   key?: string;
@@ -93,6 +101,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
   response?: boolean;
   /** `sha256-` and 64 hexadecimal digits, or the base64 form of Subresource Integrity. */
   digest?: string;
+  want?: Want;
 }
 
 export interface LoadOptions<D extends Deliver = Deliver> extends LoadParams<D> {
@@ -122,6 +131,7 @@ export interface PrefetchParams {
   priority?: Priority;
   group?: string;
   headers?: HeaderFields;
+  want?: Want;
   transform?: Transform;
   events?: readonly PrefetchEventName[];
 }
@@ -138,6 +148,25 @@ export interface PrefetchItem {
   url: string | URL;
   key?: string;
   headers?: HeaderFields;
+}
+
+/** The parameters of `probe` except the URL. */
+export interface ProbeParams {
+  key?: string;
+  priority?: Priority;
+  group?: string;
+  slot?: string;
+  headers?: HeaderFields;
+  cache?: CacheMode;
+  timeoutMs?: number;
+  deadlineMs?: number;
+  retries?: number;
+  retryFailed?: boolean;
+}
+
+export interface ProbeOptions extends ProbeParams {
+  /** Aborting it cancels the probe; the promise is rejected with its reason. */
+  signal?: AbortSignal;
 }
 
 /** The loads and prefetches of a request: exactly one member. A `url` is compared with the one that was sent, letter by letter. */
@@ -203,6 +232,7 @@ export interface Options {
   eof?: "drain" | "cancel";
   exitStatus?: boolean;
   logLevel?: "error" | "warning" | "info" | "debug";
+  logFormat?: "text" | "json";
 }
 
 export interface InitializeParams {
@@ -219,6 +249,11 @@ export interface StartOptions {
   maxLine?: number;
   decoders?: number;
   cookies?: string;
+  robots?: "obey" | "ignore";
+  metricsFile?: string;
+  /** A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before. */
+  trace?: string;
+  traceLimit?: number;
   /** The directory of a recording. See examples/operating/recording.md. */
   record?: string;
   recordRedactQuery?: boolean;
@@ -381,6 +416,40 @@ export interface ReleaseResult {
   released: number;
 }
 
+/** A trace that has been started or stopped. See examples/operating/tracing.md. */
+export interface TraceResult {
+  path: string;
+  /** The maximum size of the file in bytes, after `startTrace`. */
+  limit?: number;
+  /** The number of events that were written, after `stopTrace`; so are the members below. */
+  events?: number;
+  bytes?: number;
+  /** The number of records that came too fast to be written. */
+  dropped?: number;
+}
+
+/** The properties of an image, from the cache or from the first bytes of its file. */
+export interface ProbeResult {
+  url: string;
+  key: string;
+  cache: "miss" | "memory" | "disk" | "revalidated" | "stale";
+  /** Of the file, if the server declared it. */
+  bytes?: number;
+  /** Bytes that had arrived when the header of the image was complete; missing if the image is in the cache. */
+  received?: number;
+  mediaType: string;
+  format?: Format;
+  width?: number;
+  height?: number;
+  frames?: number;
+  orientation?: number;
+  finalURL?: string;
+  etag?: string;
+  lastModified?: string;
+  attempts?: number;
+  timing: NonNullable<Image["timing"]>;
+}
+
 /** What the cache knows of an image. Times are RFC 3339 in UTC. */
 export interface QueryResult {
   memory: boolean;
@@ -443,6 +512,12 @@ export interface StatsResult {
   rssBytes: number;
 }
 
+/** The metrics of a worker, as OpenMetrics. */
+export interface MetricsResult {
+  contentType: string;
+  text: string;
+}
+
 /** The failed loads of a kind; `url` has no query. `hint` says what to do if many loads fail with it. */
 export interface FailureStats {
   kind: ErrorKind;
@@ -455,6 +530,8 @@ export interface DiskStats {
   entries: number;
   bytes: number;
   limit: number;
+  pinned: number;
+  pinnedBytes: number;
   evicted: number;
   evictedFor: { limit: number; freeSpace: number; diskFull: number };
 }
@@ -464,6 +541,7 @@ export interface Methods {
   initialize: { params: InitializeParams; result: InitializeResult };
   load: { params: LoadParams & { url: string | URL }; result: Image };
   prefetch: { params: PrefetchParams & { urls: readonly (string | URL | PrefetchItem)[] }; result: PrefetchResult };
+  probe: { params: ProbeParams & { url: string | URL }; result: ProbeResult };
   cancel: { params: CancelParams; result: CancelResult };
   prioritize: { params: PrioritizeParams; result: PrioritizeResult };
   pause: { params: {}; result: PauseResult };
@@ -473,7 +551,9 @@ export interface Methods {
   clear: { params: ClearParams; result: ClearResult };
   release: { params: { path: string } | { all: true }; result: ReleaseResult };
   stats: { params: {}; result: StatsResult };
+  metrics: { params: {}; result: MetricsResult };
   configure: { params: Options; result: Required<Options> };
+  trace: { params: { action: "start"; path: string; limit?: number } | { action: "stop" }; result: TraceResult };
   shutdown: { params: { mode?: "drain" | "cancel" }; result: {} };
 }
 
@@ -603,7 +683,7 @@ export class NetworkError extends ImageWorkerError {
 }
 
 type TransportErrorKind = "resolve" | "connect" | "tls" | "truncated" | "network";
-type PolicyErrorKind = "redirects" | "tooLarge" | "blockedAddress" | "recentlyFailed";
+type PolicyErrorKind = "redirects" | "tooLarge" | "blockedAddress" | "recentlyFailed" | "robots";
 
 /** The connection failed: the name does not resolve, no connection, TLS, or a connection that broke. */
 export class TransportError extends NetworkError {
@@ -638,7 +718,7 @@ export class CacheError extends ImageWorkerError {
 export class ContentError extends ImageWorkerError {
   readonly kind:
     | "notAnImage" | "unsupportedFormat" | "corrupt" | "tooManyPixels" | "decoderCrashed" | "decodeTimeout"
-    | "digestMismatch";
+    | "digestMismatch" | "unwanted";
 }
 
 /** The worker takes no more requests, or none at present. */
@@ -737,6 +817,9 @@ export class ImageWorker {
   pause(): Promise<PauseResult>;
   resume(): Promise<PauseResult>;
 
+  /** The format and size of an image, from the cache or from the first bytes of its file. */
+  probe(url: string | URL, options?: ProbeOptions): Promise<ProbeResult>;
+
   /** What the cache knows of an image. Nothing is transferred. */
   query(target: QueryParams): Promise<QueryResult>;
 
@@ -752,8 +835,20 @@ export class ImageWorker {
   /** Counters since the start of the worker. */
   stats(): Promise<StatsResult>;
 
+  /** The metrics of the worker, to answer a scraper with. */
+  metrics(): Promise<MetricsResult>;
+
   /** Changes options, also for the workers that are started later, and returns all values. */
   configure(options?: Options): Promise<Required<Options>>;
+
+  /**
+   * Starts a timeline of all loads in a file, which Perfetto can open. `limit` is its maximum size in bytes. A `%p` in the
+   * path becomes the process ID of the worker. A trace ends with its worker.
+   */
+  startTrace(path: string, options?: { limit?: number }): Promise<TraceResult>;
+
+  /** Completes the file of the trace. */
+  stopTrace(): Promise<TraceResult>;
 
   /** Any method of the protocol, by its name. */
   call<M extends Method>(

@@ -119,7 +119,7 @@ export class LifecycleError extends ImageWorkerError {}
 export class WorkerExited extends LifecycleError {
   constructor({ exitStatus, log, retryable, url }, lost = []) {
     const what = exitStatus === null ? "the worker did not start" : `the worker ended (status ${exitStatus})`;
-    const message = log.length > 0 ? `${what}: ${log.at(-1)}` : what;
+    const message = log.length > 0 ? `${what}: ${messageOf(log.at(-1))}` : what;
     super(undefined, message, { kind: "workerExited", retryable, exitStatus, log: [...log], url });
     this.lost = lost;
   }
@@ -132,6 +132,15 @@ export class WorkerExited extends LifecycleError {
   /** The last lines of the worker's log. */
   get log() {
     return this.data.log;
+  }
+}
+
+/** The text of a line of the log, which is a JSON object with `logFormat: "json"`. */
+function messageOf(line) {
+  try {
+    return JSON.parse(line).message ?? line;
+  } catch {
+    return line;
   }
 }
 
@@ -160,11 +169,11 @@ const kindsOf = new Map([
   [TransportError, ["resolve", "connect", "tls", "truncated", "network"]],
   [TimeoutError, ["timeout"]],
   [HTTPStatusError, ["http"]],
-  [PolicyError, ["redirects", "tooLarge", "blockedAddress", "recentlyFailed"]],
+  [PolicyError, ["redirects", "tooLarge", "blockedAddress", "recentlyFailed", "robots"]],
   [CacheError, ["notCached", "diskFull", "io"]],
   [
     ContentError,
-    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch"],
+    ["notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch", "unwanted"],
   ],
   [LifecycleError, ["shuttingDown", "overloaded"]],
 ]);
@@ -229,6 +238,11 @@ const workerOptions = {
   eof: text,
   exitStatus: flag,
   logLevel: text,
+  logFormat: text,
+  robots: text,
+  metricsFile: text,
+  trace: text,
+  traceLimit: bytes,
   record: text,
   recordRedactQuery: flag,
 };
@@ -891,6 +905,12 @@ export class ImageWorker {
     return this.call("resume");
   }
 
+  async probe(url, options = {}) {
+    checkMembers(options, "the options", '{ timeoutMs: 5000 }');
+    const { signal, ...params } = options;
+    return this.call("probe", { url, ...params }, { signal });
+  }
+
   async query(target) {
     return this.call("query", target);
   }
@@ -915,10 +935,22 @@ export class ImageWorker {
     return this.call("stats");
   }
 
+  async metrics() {
+    return this.call("metrics");
+  }
+
   async configure(options = {}) {
     const values = await this.call("configure", options);
     this.#configured = { ...this.#configured, ...options };
     return values;
+  }
+
+  async startTrace(path, options = {}) {
+    return this.call("trace", { action: "start", path: absolute(path), ...options });
+  }
+
+  async stopTrace() {
+    return this.call("trace", { action: "stop" });
   }
 
   async call(method, params = {}, options = {}) {

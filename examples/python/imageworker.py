@@ -104,16 +104,17 @@ PrefetchEventName = Literal["progress", "completed", "failed"]
 EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
 Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
-    "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "release",
-    "stats", "configure", "shutdown",
+    "initialize", "load", "prefetch", "probe", "cancel", "prioritize", "pause", "resume", "query", "store", "clear",
+    "release", "stats", "metrics", "configure", "trace", "shutdown",
 ]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
     "cancelled",
     "resolve", "connect", "tls", "timeout", "http", "redirects", "truncated", "tooLarge", "blockedAddress",
-    "recentlyFailed", "network",
+    "recentlyFailed", "network", "robots",
     "notCached", "diskFull", "io",
     "notAnImage", "unsupportedFormat", "corrupt", "tooManyPixels", "decoderCrashed", "decodeTimeout", "digestMismatch",
+    "unwanted",
     "shuttingDown", "overloaded",
     "workerExited", "protocolMismatch",
 ]  # fmt: skip
@@ -238,6 +239,15 @@ class BlockedAddress(LoadError):
     """The address is not globally routable, and `network` is `public`."""
 
 
+class NotPermitted(LoadError):
+    """The site does not allow it, and `robots="obey"`."""
+
+    @property
+    def rule(self) -> Optional[str]:
+        """The rule of robots.txt or the header field; None if robots.txt could not be loaded."""
+        return self.data.get("rule")
+
+
 class RecentlyFailed(LoadError):
     """The same image failed permanently a short while ago. No transfer was made."""
 
@@ -276,6 +286,10 @@ class DecodeTimeout(ContentError):
 
 class DigestMismatch(ContentError):
     """The content does not have the given digest."""
+
+
+class Unwanted(ContentError):
+    """The image does not have the properties of `want`."""
 
 
 class StorageError(ImageWorkerError):
@@ -335,6 +349,13 @@ class Overloaded(WorkerError):
     """More loads than `max_queued` wait, or unreleased pixels leave no room. See `retry_after`."""
 
 
+def _log_message(line: str) -> str:
+    """The text of a line of the log, which is a JSON object with `log_format="json"`."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(line)["message"])
+    return line
+
+
 class WorkerExited(WorkerError):
     """The worker ended before it answered, or could not be started again. `retryable` is False if no worker will be started any more."""
 
@@ -342,7 +363,7 @@ class WorkerExited(WorkerError):
         self, status: Optional[int], log: Sequence[str], url: Optional[str] = None, lost: Sequence[str] = (), retryable: bool = True
     ) -> None:
         message = f"the worker ended (status {status})" if status is not None else "the worker did not start"
-        super().__init__(f"{message}: {log[-1]}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
+        super().__init__(f"{message}: {_log_message(log[-1])}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
         self.exit_status = status
         """The exit status, negative for a signal. None if the worker did not start."""
         self.log = list(log)
@@ -386,6 +407,7 @@ _CLASSES: Mapping[Any, Type[ImageWorkerError]] = {
     "truncated": TruncatedError,
     "tooLarge": TooLarge,
     "blockedAddress": BlockedAddress,
+    "robots": NotPermitted,
     "recentlyFailed": RecentlyFailed,
     "network": TransportError,
     "notCached": NotCached,
@@ -398,6 +420,7 @@ _CLASSES: Mapping[Any, Type[ImageWorkerError]] = {
     "decoderCrashed": DecoderCrashed,
     "decodeTimeout": DecodeTimeout,
     "digestMismatch": DigestMismatch,
+    "unwanted": Unwanted,
     "shuttingDown": ShuttingDown,
     "overloaded": Overloaded,
 }
@@ -477,6 +500,15 @@ class Transform(TypedDict, total=False):
     corner_radius: Optional[int]
 
 
+class Want(TypedDict, total=False):
+    """The properties that an image must have. A load of another image raises `Unwanted`."""
+
+    min_width: Optional[int]
+    min_height: Optional[int]
+    max_aspect_ratio: Optional[float]
+    formats: Optional[Sequence[Format]]
+
+
 class LoadParams(TypedDict, total=False):
     """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
 
@@ -501,6 +533,7 @@ class LoadParams(TypedDict, total=False):
     retry_failed: Optional[bool]
     response: Optional[bool]
     digest: Optional[str]
+    want: Optional[Want]
 
 
 class _HasURL(TypedDict):
@@ -517,6 +550,7 @@ class PrefetchParams(TypedDict, total=False):
     priority: Optional[Priority]
     group: Optional[str]
     headers: Optional[Mapping[str, str]]
+    want: Optional[Want]
     transform: Optional[Transform]
     events: Optional[Sequence[PrefetchEventName]]
 
@@ -526,6 +560,21 @@ class PrefetchItem(_HasURL, total=False):
 
     key: Optional[str]
     headers: Optional[Mapping[str, str]]
+
+
+class ProbeParams(TypedDict, total=False):
+    """The parameters of `probe` except `url`."""
+
+    key: Optional[str]
+    priority: Optional[Priority]
+    group: Optional[str]
+    slot: Optional[str]
+    headers: Optional[Mapping[str, str]]
+    cache: Optional[CacheMode]
+    timeout: Optional[Seconds]
+    deadline: Optional[Seconds]
+    retries: Optional[int]
+    retry_failed: Optional[bool]
 
 
 class CancelParams(TypedDict, total=False):
@@ -622,6 +671,7 @@ class Options(TypedDict, total=False):
     eof: Optional[Literal["drain", "cancel"]]
     exit_status: Optional[bool]
     log_level: Optional[Literal["error", "warning", "info", "debug"]]
+    log_format: Optional[Literal["text", "json"]]
 
 
 class StartOptions(Options, total=False):
@@ -633,6 +683,11 @@ class StartOptions(Options, total=False):
     max_line: Optional[int]
     decoders: Optional[int]
     cookies: Optional[StrPath]
+    robots: Optional[Literal["obey", "ignore"]]
+    metrics_file: Optional[StrPath]
+    trace: Optional[StrPath]
+    """A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before."""
+    trace_limit: Optional[int]
     record: Optional[StrPath]
     """The directory of a recording. See examples/operating/recording.md."""
     record_redact_query: Optional[bool]
@@ -726,6 +781,30 @@ class PrefetchResult:
 
 
 @dataclass(frozen=True)
+class ImageFacts:
+    """The properties of an image. See "probe" in protocol/reference.md."""
+
+    url: str
+    key: str
+    cache: Literal["miss", "memory", "disk", "revalidated", "stale"]
+    media_type: str
+    timing: Timing
+    byte_count: Optional[int] = None
+    """Bytes of the file, if the server declared them."""
+    received: Optional[int] = None
+    """Bytes that had arrived when the header of the image was complete; None if the image is in the cache."""
+    format: Optional[Format] = None
+    width: Optional[int] = None
+    height: Optional[int] = None
+    frames: Optional[int] = None
+    orientation: Optional[int] = None
+    final_url: Optional[str] = None
+    etag: Optional[str] = None
+    last_modified: Optional[str] = None
+    attempts: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Lease:
     pid: int
     """The process of the worker that transfers the image."""
@@ -753,6 +832,20 @@ class CacheEntry:
     lease: Optional[Lease] = None
     failure: Optional[ErrorKind] = None
     failed_until: Optional[datetime] = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace that has been started or stopped. See examples/operating/tracing.md."""
+
+    path: str
+    limit: Optional[int] = None
+    """The maximum size of the file in bytes, after `start_trace`."""
+    events: Optional[int] = None
+    """The number of events that were written, after `stop_trace`; so are the members below."""
+    byte_count: Optional[int] = None
+    dropped: Optional[int] = None
+    """The number of records that came too fast to be written."""
 
 
 @dataclass(frozen=True)
@@ -901,6 +994,8 @@ class DiskTierState:
     entries: int
     byte_count: int
     limit: int
+    pinned: int
+    pinned_bytes: int
     evicted: int
     evicted_for: EvictionCounts
 
@@ -960,6 +1055,14 @@ class Stats:
     decoders: DecoderState
     pixels: PixelsState
     rss_bytes: int
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """See "metrics" in protocol/reference.md."""
+
+    content_type: str
+    text: str
 
 
 class Pixels:
@@ -2096,6 +2199,10 @@ class ImageWorker:
             request.setdefault("events", ["progress"])
         return _parsed(PrefetchResult, await self._call("prefetch", request, on_event))
 
+    async def probe(self, url: str, **params: Unpack[ProbeParams]) -> ImageFacts:
+        """The format and size of an image, from the cache or from the first bytes of its file."""
+        return _parsed(ImageFacts, await self._call("probe", {"url": url, **_wire(ProbeParams, params, "probe")}))
+
     async def cancel(self, **which: Unpack[CancelParams]) -> int:
         """Cancels loads by URL, group or slot, or all of them. Returns their number. To cancel one load, cancel its task."""
         return int((await self._call("cancel", _wire(CancelParams, which, "cancel")))["cancelled"])
@@ -2136,12 +2243,28 @@ class ImageWorker:
         self._configured.update(request)
         return _parsed(Options, answer)
 
+    async def start_trace(self, path: StrPath, *, limit: Optional[int] = None) -> Trace:
+        """Starts a timeline of all loads in a file, which Perfetto can open. `limit` is its maximum size in bytes. A `%p` in the path becomes
+        the process ID of the worker. A trace ends with its worker."""
+        return await self._trace({"action": "start", "path": os.path.abspath(path), "limit": limit})
+
+    async def stop_trace(self) -> Trace:
+        """Completes the file of the trace."""
+        return await self._trace({"action": "stop"})
+
+    async def _trace(self, request: Mapping[str, Any]) -> Trace:
+        return _parsed(Trace, await self._call("trace", {key: value for key, value in request.items() if value is not None}))
+
     async def initialize(self) -> WorkerInfo:
         """The worker's version, formats, limits and cache directory. The client itself checks the version of the protocol at each start."""
         return _parsed(WorkerInfo, await self._call("initialize", {"protocolVersion": PROTOCOL_VERSION}))
 
     async def stats(self) -> Stats:
         return _parsed(Stats, await self._call("stats", {}))
+
+    async def metrics(self) -> Metrics:
+        """The metrics of the worker, to answer a scraper with."""
+        return _parsed(Metrics, await self._call("metrics", {}))
 
     async def call(
         self, method: Method, params: Optional[Mapping[str, Any]] = None, *, on_event: Optional[EventHandler] = None
@@ -2314,13 +2437,17 @@ class BlockingImageWorker:
     prioritize = _waiting(ImageWorker.prioritize)
     pause = _waiting(ImageWorker.pause)
     resume = _waiting(ImageWorker.resume)
+    probe = _waiting(ImageWorker.probe)
     query = _waiting(ImageWorker.query)
     store = _waiting(ImageWorker.store)
     clear = _waiting(ImageWorker.clear)
     release = _waiting(ImageWorker.release)
     configure = _waiting(ImageWorker.configure)
+    start_trace = _waiting(ImageWorker.start_trace)
+    stop_trace = _waiting(ImageWorker.stop_trace)
     initialize = _waiting(ImageWorker.initialize)
     stats = _waiting(ImageWorker.stats)
+    metrics = _waiting(ImageWorker.metrics)
     call = _waiting(ImageWorker.call)
 
     def shutdown(self, mode: Optional[Literal["drain", "cancel"]] = None, grace: float = 5.0) -> None:

@@ -7,12 +7,21 @@
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
-  public init(_ settings: DecoderSettings) { mailbox = PoolMailbox(settings) }
+  /// - Parameter onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which
+  ///   must not be blocked.
+  public init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }) {
+    mailbox = PoolMailbox(settings, onFailure: onFailure)
+  }
 
   deinit { mailbox.post(.shutDown) }
 
   /// Applies other limits to processes that start and decodes that begin from now on.
   public func configure(_ settings: DecoderSettings) { mailbox.post(.configure(settings)) }
+
+  /// Sets a function that receives each task of a process when it ends, on the pool's thread, or nil.
+  public func observe(_ observer: Observer?) { mailbox.post(.observe(observer)) }
+
+  public typealias Observer = @Sendable (DecoderActivity) -> Void
 
   /// Submits a task. It runs after tasks with a higher `priority` and after earlier tasks with the same priority.
   ///
@@ -46,6 +55,29 @@ public final class DecoderPool: Sendable {
   public func shutDown() {
     mailbox.post(.shutDown)
     mailbox.waitForEnd()
+  }
+}
+
+/// A task that a decoder process has performed.
+public struct DecoderActivity: Sendable {
+  /// The number of the process among those that run, from 1.
+  public let decoder: Int
+  public let task: StaticString
+  public let start, end: ContinuousClock.Instant
+  /// Whether the decoder failed, or was killed.
+  public let hasFailed: Bool
+}
+
+extension DecodeTask.Output {
+  /// The name of the task in a trace.
+  var name: StaticString {
+    switch self {
+    case .encoded: "encode"
+    case .pixels: "pixels"
+    case .check: "check"
+    case .placeholder: "placeholder"
+    case .preview: "preview"
+    }
   }
 }
 

@@ -13,6 +13,7 @@ final class DecoderProcess {
 
   struct Assignment {
     let ticket: DecodeTicket
+    let name: StaticString
     let files: TaskFiles
     let started: ContinuousClock.Instant
     /// The time at which the process is killed.
@@ -22,6 +23,8 @@ final class DecoderProcess {
   }
 
   let id: pid_t
+  /// Its number among the processes that run, from 1.
+  let number: Int
   let socket: Int32
   let libraries: DecoderLibraries
   var activity: Activity
@@ -32,7 +35,8 @@ final class DecoderProcess {
 
   /// Starts the process. It dies with the thread that calls this.
   init(
-    executable: String, settings: DecoderSettings, libraries: DecoderLibraries, now: ContinuousClock.Instant
+    number: Int, executable: String, settings: DecoderSettings, libraries: DecoderLibraries,
+    now: ContinuousClock.Instant
   ) throws(DecodeError) {
     var sockets: [Int32] = [-1, -1]
     guard csystem_socket_pair(&sockets) == 0 else {
@@ -47,7 +51,7 @@ final class DecoderProcess {
       close(sockets[0])
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    (self.id, self.libraries) = (id, libraries)
+    (self.id, self.number, self.libraries) = (id, number, libraries)
     socket = sockets[0]
     activity = .starting(until: now.advanced(by: Self.maxStartTime))
     // A decoder that does not read its socket must not block the others.
@@ -62,7 +66,7 @@ final class DecoderProcess {
     return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
   }
 
-  /// Kills the process. Its resources are released once the system has ended it, see `isReaped`.
+  /// Kills the process. Its resources are released once the system has ended it, see `reap`.
   func kill() {
     _ = sendSignal(id, SIGKILL)
     close(socket)
@@ -83,8 +87,10 @@ final class DecoderProcess {
   enum Reception {
     case nothing
     case reply(CodecReply)
-    /// The process has ended or has violated the protocol.
+    /// The process has ended.
     case lost
+    /// The process has violated the protocol.
+    case invalid
   }
 
   func receive() -> Reception {
@@ -94,9 +100,9 @@ final class DecoderProcess {
     guard length > 0 else { return .lost }
     received += piece.prefix(length)
     guard let message = CodecMessage(takenFrom: &received) else {
-      return received.count > CodecMessage.maxLength ? .lost : .nothing
+      return received.count > CodecMessage.maxLength ? .invalid : .nothing
     }
-    guard received.isEmpty, let reply = CodecReply(message) else { return .lost }
+    guard received.isEmpty, let reply = CodecReply(message) else { return .invalid }
     return .reply(reply)
   }
 
@@ -112,12 +118,19 @@ final class DecoderProcess {
     return fields.count > 5 ? (Int(fields[5]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
   }
 
+  enum Reaping {
+    case running
+    /// With the status of wait(2); nil if the system does not know it.
+    case ended(Int32?)
+  }
+
   /// Reaps a killed process if it has ended.
-  static func isReaped(_ id: pid_t, waits: Bool = false) -> Bool {
+  static func reap(_ id: pid_t, waits: Bool = false) -> Reaping {
+    var status: Int32 = 0
     while true {
-      let result = waitpid(id, nil, waits ? 0 : WNOHANG)
+      let result = waitpid(id, &status, waits ? 0 : WNOHANG)
       if result < 0 && errno == EINTR { continue }
-      return result != 0
+      return result == 0 ? .running : .ended(result > 0 ? status : nil)
     }
   }
 }

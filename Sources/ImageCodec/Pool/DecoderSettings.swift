@@ -29,6 +29,9 @@ public struct DecoderSettings: Sendable, Hashable {
 public struct DecoderStatistics: Sendable, Hashable {
   /// The number of processes, busy or idle.
   public var running = 0
+  /// The number of processes that decode, and of the tasks that wait for one.
+  public var busy = 0
+  public var waiting = 0
   public var decoded = 0
   public var failed = 0
   /// The number of processes that ended during a decode.

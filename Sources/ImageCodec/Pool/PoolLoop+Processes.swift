@@ -31,7 +31,9 @@ extension PoolLoop {
       guard let executable = settings.executable ?? DecoderExecutable.find() else {
         throw .unavailable(DecoderExecutable.missing)
       }
-      let process = try DecoderProcess(executable: executable, settings: settings, libraries: libraries, now: now)
+      let number = (1...).first { number in !processes.contains { $0.number == number } }!
+      let process = try DecoderProcess(
+        number: number, executable: executable, settings: settings, libraries: libraries, now: now)
       processes.append(process)
       return process
     } catch {
@@ -65,10 +67,11 @@ extension PoolLoop {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, files: try TaskFiles(task), started: now, deadline: now.advanced(by: settings.timeout))
+        ticket: ticket, name: task.output.name, files: try TaskFiles(task), started: now,
+        deadline: now.advanced(by: settings.timeout))
       if !process.start(CodecRequest(task), assignment) {
         process.activity = .busy(assignment)
-        handleCrash(process)
+        handleCrash(process, .ended)
       }
     } catch {
       finish(ticket, .failure(error))
@@ -78,19 +81,20 @@ extension PoolLoop {
   func listen(to process: DecoderProcess) {
     switch process.receive() {
     case .nothing: break
-    case .lost: handleCrash(process)
+    case .lost: handleCrash(process, .ended)
+    case .invalid: handleCrash(process, .invalidReply)
     case .reply(let reply):
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
       case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
       // Earlier images may have left too little memory; a new process has all that is allowed.
       case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
-        handleCrash(process, for: .outOfMemory(text))
+        handleCrash(process, nil, for: .outOfMemory(text))
       case (.busy(let assignment), .failed(let error)):
         release(process, hasFailed: true)
         assignment.files.discardOutput()
         finish(assignment.ticket, .failure(error))
-      default: handleCrash(process)
+      default: handleCrash(process, .invalidReply)
       }
     }
   }
@@ -116,7 +120,7 @@ extension PoolLoop {
       return queue.finish(assignment.ticket)
     }
     // A decoder whose reply is not true is treated as crashed.
-    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process) }
+    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process, .invalidReply) }
     release(process)
     finish(assignment.ticket, .success(decoded))
   }
@@ -124,23 +128,41 @@ extension PoolLoop {
   /// Marks a process as idle after its task. Ends it after its last permitted decode, or if it has allocated too much:
   /// libraries leak memory when they fail.
   func release(_ process: DecoderProcess, hasFailed: Bool = false) {
+    observe(process, hasFailed: hasFailed)
     process.activity = .idle(since: now)
     let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
     let isDue = isLookedAt && process.allocatedBytes > Self.maxIdleProcessBytes
     if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
-  func terminate(_ process: DecoderProcess) {
+  /// Reports the task of a busy process, which ends now.
+  private func observe(_ process: DecoderProcess, hasFailed: Bool) {
+    guard let observer, case .busy(let assignment) = process.activity else { return }
+    observer(
+      DecoderActivity(
+        decoder: process.number, task: assignment.name, start: assignment.started, end: .now, hasFailed: hasFailed))
+  }
+
+  /// - Parameter cause: the failure to report; nil if the process works as it should.
+  func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil) {
+    observe(process, hasFailed: true)
     process.kill()
-    unreaped.append(process.id)
+    unreaped.append((process.id, cause.map { DecoderFailure($0, of: process.id, decoding: format(in: process)) }))
     processes.removeAll { $0 === process }
+  }
+
+  /// The format of the image that the process decodes.
+  private func format(in process: DecoderProcess) -> ImageFormat? {
+    if case .busy(let assignment) = process.activity { pending[assignment.ticket]?.task.header.format } else { nil }
   }
 
   /// Handles the crash of a process, or a failure that is treated as one.
   ///
-  /// - Parameter error: the error of the task if it cannot be retried.
-  func handleCrash(_ process: DecoderProcess, for error: DecodeError = .crashed) {
-    terminate(process)
+  /// - Parameters:
+  ///   - cause: the failure to report; nil if a new process is all that is needed.
+  ///   - error: the error of the task if it cannot be retried.
+  func handleCrash(_ process: DecoderProcess, _ cause: DecoderFailure.Cause?, for error: DecodeError = .crashed) {
+    terminate(process, after: cause)
     switch process.activity {
     case .idle: break
     case .starting:

@@ -20,12 +20,13 @@ final class PoolLoop {
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
-  /// Processes that are killed but not yet reaped.
-  var unreaped: [pid_t] = []
+  /// Processes that are killed but not yet reaped, with the failure to report then.
+  var unreaped: [(process: pid_t, failure: DecoderFailure?)] = []
   /// The formats, as announced by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
   var statistics = DecoderStatistics()
+  var observer: DecoderPool.Observer?
   /// The earliest time of the next start, set after a failed start.
   var nextLaunch: ContinuousClock.Instant?
   /// The number of consecutive failed starts.
@@ -42,8 +43,8 @@ final class PoolLoop {
   /// of memory, for example.
   static let maxFailedStarts = 3
 
-  init(mailbox: PoolMailbox, settings: DecoderSettings, wakeUp: WakeupPipe) {
-    (self.mailbox, self.settings, self.wakeUp) = (mailbox, settings, wakeUp)
+  init(mailbox: PoolMailbox, settings: DecoderSettings, observer: DecoderPool.Observer?, wakeUp: WakeupPipe) {
+    (self.mailbox, self.settings, self.observer, self.wakeUp) = (mailbox, settings, observer, wakeUp)
     queue = DecodeQueue(budget: settings.pixelBudget)
   }
 
@@ -59,7 +60,7 @@ final class PoolLoop {
     terminateOverdue()
     // Expired tasks may have freed capacity.
     dispatch()
-    unreaped.removeAll { DecoderProcess.isReaped($0) }
+    reap()
     publish()
     sleep()
     return true
@@ -77,6 +78,7 @@ final class PoolLoop {
     case .configure(let new):
       settings = new
       queue.budget = new.pixelBudget
+    case .observe(let new): observer = new
     case .shutDown: isShuttingDown = true
     }
   }
@@ -138,9 +140,9 @@ final class PoolLoop {
       case .starting:
         // Another start would take as long.
         failedStarts[process.libraries] = Self.maxFailedStarts
-        handleCrash(process)
+        handleCrash(process, .timedOut)
       case .busy(let assignment):
-        terminate(process)
+        terminate(process, after: assignment.isCancelled ? nil : .timedOut)
         assignment.files.discardOutput()
         if !assignment.isCancelled { statistics.timedOut += 1 }
         finish(assignment.ticket, .failure(.timedOut))
@@ -163,8 +165,22 @@ final class PoolLoop {
     }
   }
 
+  /// Reaps the killed processes that have ended, and reports those that failed.
+  private func reap(waits: Bool = false) {
+    unreaped.removeAll { process, failure in
+      guard case .ended(let status) = DecoderProcess.reap(process, waits: waits) else { return false }
+      if var failure {
+        failure.status = status
+        mailbox.onFailure(failure)
+      }
+      return true
+    }
+  }
+
   func publish() {
     statistics.running = processes.count
+    statistics.busy = processes.count { if case .busy = $0.activity { true } else { false } }
+    statistics.waiting = queue.waitingCount
     mailbox.publish(statistics)
   }
 
@@ -172,7 +188,7 @@ final class PoolLoop {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
     failWaiting(.cancelled)
-    for id in unreaped { _ = DecoderProcess.isReaped(id, waits: true) }
+    reap(waits: true)
     publish()
   }
 }

@@ -10,6 +10,7 @@ final class PoolMailbox: Sendable {
     case cancel(DecodeTicket)
     case formats(@Sendable (CodecFormats) -> Void)
     case configure(DecoderSettings)
+    case observe(DecoderPool.Observer?)
     case shutDown
   }
 
@@ -21,6 +22,7 @@ final class PoolMailbox: Sendable {
 
   private struct State {
     var settings: DecoderSettings
+    var observer: DecoderPool.Observer?
     var commands: [Command] = []
     var lastTicket: UInt64 = 0
     var thread = Thread.notStarted
@@ -32,7 +34,12 @@ final class PoolMailbox: Sendable {
   /// Created at the start, because transfers may hold all available descriptors at the time of the first decode.
   private let wakeUp = WakeupPipe.required()
 
-  init(_ settings: DecoderSettings) { state = Locked(State(settings: settings)) }
+  let onFailure: @Sendable (DecoderFailure) -> Void
+
+  init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void) {
+    state = Locked(State(settings: settings))
+    self.onFailure = onFailure
+  }
 
   var statistics: DecoderStatistics { state.withLock { $0.statistics } }
 
@@ -57,6 +64,9 @@ final class PoolMailbox: Sendable {
       case (.configure(let settings), .notStarted):
         state.settings = settings
         return true
+      case (.observe(let observer), .notStarted):
+        state.observer = observer
+        return true
       case (.reprioritize, .notStarted), (.cancel, .notStarted): return true
       case (_, .notStarted): start(&state)
       default: break
@@ -69,10 +79,10 @@ final class PoolMailbox: Sendable {
   }
 
   private func start(_ state: inout State) {
-    let settings = state.settings
+    let (settings, observer) = (state.settings, state.observer)
     state.thread = .running
     startThread(name: "decoders") { [self] in
-      let loop = PoolLoop(mailbox: self, settings: settings, wakeUp: wakeUp)
+      let loop = PoolLoop(mailbox: self, settings: settings, observer: observer, wakeUp: wakeUp)
       while loop.turn() {}
       end()
     }

@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Removes stored responses that match a filter.
 extension DiskTier {
   public struct Cleared: Sendable, Equatable {
@@ -8,7 +10,8 @@ extension DiskTier {
   }
 
   /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
-  /// delivered in the last 60 s is deleted when its 60 s end.
+  /// delivered in the last 60 s is deleted when its 60 s end. Their pins are removed, too; but a filter that depends on
+  /// time does not match pinned responses.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the peers must also clear their memory tiers.
@@ -28,10 +31,17 @@ extension DiskTier {
       peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
       peerTable?.publish(clearing)
+      // A pinned response that was removed from memory only is still stored.
+      if filter.dependsOnTime { uncounted = uncounted.filter { !isListed($0.key) } }
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
     return cleared
+  }
+
+  private func isListed(_ id: Int64) -> Bool {
+    let record = try? session.withIndex { index throws(SQLiteError) in try index.record(id) }
+    return (record ?? nil) != nil
   }
 
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
@@ -43,12 +53,15 @@ extension DiskTier {
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
       }
+      if !filter.dependsOnTime { _ = try removePins(filter, now: now) }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
           uncounted[id] = nil
           cleared.removed += 1
           cleared.bytes += bytes
         }
+        // What they store now does not predate the clear (`isCleared`).
+        if hasPeers { try letPeersWrite() }
       }
     } catch {
       cleared.failure = error
@@ -63,6 +76,13 @@ extension DiskTier {
     if case .unusable = cleared.failure?.kind { cleared.failure = nil }
   }
 
+  /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: changing a
+  /// million entries takes longer than they wait.
+  func letPeersWrite() throws(StoreError) {
+    if let error = commit() { throw error }
+    usleep(1000)
+  }
+
   private func removeSomeMatches(
     of filter: ClearFilter, now: Int, grace: Int
   ) throws(StoreError) -> [(id: Int64, bytes: Int64)] {
@@ -71,7 +91,7 @@ extension DiskTier {
       for match in try index.matches(filter, now: now, limit: 512) {
         var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
-          records += try index.variants(key: match.key, partition: match.partition)
+          records += try index.unpinnedVariants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
           try removeEntry(record, from: index, now: now, grace: grace)

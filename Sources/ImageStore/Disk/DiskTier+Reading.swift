@@ -34,7 +34,7 @@ extension DiskTier {
   /// The use of a response by all workers, except for uses by peers in the last seconds. Nil if the response is
   /// deleted.
   public func usage(of response: StoredResponse) -> Usage? {
-    drainPins()
+    drainDeliveries()
     let written = try? session.withIndex { index throws(SQLiteError) in try index.usage(of: response.id) }
     guard let (written, uses) = written ?? nil else { return nil }
     let unwritten = retention.unwritten.uses[response.id]
@@ -67,13 +67,8 @@ extension DiskTier {
     guard mustVerify(response) else { return hasFile(of: response, in: folder) }
     guard let file = try? open(response, in: folder) else { return false }
     defer { closeFile(file) }
-    var hash = SHA256()
-    do throws(FileError) {
-      try environment.files.forEachPiece(of: file, response.file) { piece throws(FileError) in hash.update(piece) }
-    } catch {
-      return false
-    }
-    guard hash.finish() == response.digest else {
+    guard let digest = try? digest(of: file, response.file) else { return false }
+    guard digest == response.digest else {
       _ = drop(response, "does not match its digest")
       return false
     }

@@ -26,6 +26,7 @@ public actor DiskTier {
     public var bytes: Int64 = 0
     public var limit: Int64 = 0
     public var evicted = EvictionStatistics()
+    public var pinned = PinTotals()
 
     public static let zero = Counts()
   }
@@ -36,7 +37,7 @@ public actor DiskTier {
     case spool(BodySpool)
   }
 
-  nonisolated let executor: ThreadExecutor
+  public nonisolated let executor: ThreadExecutor
   /// The directory as passed to `init`; it contains the folder of the namespace.
   public nonisolated let cacheDirectory: String
   nonisolated let directory: String
@@ -46,9 +47,11 @@ public actor DiskTier {
   nonisolated let verification: Locked<Verification>
 
   let session: IndexSession
-  nonisolated let pins = PinTable()
+  nonisolated let deliveries = DeliveryTable()
   var retention = RetentionTracker()
   var budget: SpaceBudget
+  /// Whether `budget.limit` is the limit of a worker, which the index then records.
+  let publishesLimit: Bool
   nonisolated let partialsExist = Locked(true)
   let partials: PartialFiles
   var schedule = MaintenanceSchedule()
@@ -62,15 +65,17 @@ public actor DiskTier {
   ///   - directory: the cache directory; the tier uses its folder `namespace`.
   ///   - limit: allocated bytes of image and temporary files; must be positive.
   ///   - minFreeFraction: the fraction of the file system that must stay free, 0 to 1.
-  ///   - onWarning: called on the executor's thread with one line.
+  ///   - publishesLimit: whether `limit` is that of a worker, and not of a program that works on the directory once.
+  ///   - onWarning: called on the executor's thread.
   public init(
     directory: String, namespace: String, limit: Int64, minFreeFraction: Double = 0.05,
-    verify: Verification = .random, mode: Mode = .readWrite, executor: ThreadExecutor,
-    environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (String) -> Void
+    verify: Verification = .random, mode: Mode = .readWrite, publishesLimit: Bool = true, executor: ThreadExecutor,
+    environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (StoreWarning) -> Void
   ) {
     cacheDirectory = directory
     self.directory = directory + "/" + namespace
     budget = SpaceBudget(limit: limit, minFreeFraction: minFreeFraction)
+    self.publishesLimit = publishesLimit
     verification = Locked(verify)
     self.mode = mode
     self.executor = executor
@@ -140,11 +145,15 @@ public actor DiskTier {
   /// The current usage. All values except the limit are 0 if the tier cannot be used.
   public var counts: Counts {
     let totals = try? session.withIndex { index throws(SQLiteError) in try index.totals() }
+    let pinned = try? session.withIndex { index throws(SQLiteError) in try index.pinTotals() }
     let unlisted = budget.reservedBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: budget.limit,
-      evicted: budget.evicted)
+      evicted: budget.evicted, pinned: pinned ?? PinTotals())
   }
+
+  /// The number of entries that this worker has evicted.
+  public var evictionCount: Int { budget.evicted.total }
 
   /// Sets the limit and evicts down to it. A stored file larger than a tenth of the new limit stays until it is evicted
   /// in its turn.

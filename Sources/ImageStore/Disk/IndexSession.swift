@@ -32,7 +32,7 @@ final class IndexSession {
   private let path: String
   private let mode: DiskTier.Mode
   private let environment: StoreEnvironment
-  private let onWarning: @Sendable (String) -> Void
+  private let onWarning: @Sendable (StoreWarning) -> Void
   var onEvent: (Event) -> Void = { _ in }
 
   /// Whether calls fail because the tier is closed.
@@ -44,13 +44,16 @@ final class IndexSession {
   private var indexModifiedAt: Int?
   /// Leases on responses whose rows are not committed yet.
   private var leases: [Lease] = []
+  /// The state of the index file when `withSettledIndex` used it last.
+  private var stamp: IndexStamp?
   private var suspension: Suspension?
   private var writeSuspension: Suspension?
   private var hasWarned = false
 
   /// - Parameter path: the directory.
   init(
-    path: String, mode: DiskTier.Mode, environment: StoreEnvironment, onWarning: @escaping @Sendable (String) -> Void
+    path: String, mode: DiskTier.Mode, environment: StoreEnvironment,
+    onWarning: @escaping @Sendable (StoreWarning) -> Void
   ) {
     self.path = path
     self.mode = mode
@@ -153,6 +156,31 @@ final class IndexSession {
         mayRebuild = false
         try rebuildIndex(in: opened.folder)
       }
+    }
+  }
+
+  /// Runs a query of a read-only tier, and runs it again if a writer came or went meanwhile: an index that nobody seems
+  /// to write is read without locks (`Database.Mode.immutable`), so what was read then may be torn or outdated.
+  ///
+  /// Neither suspends the tier nor warns.
+  func withSettledIndex<Result>(_ work: (DiskIndex) throws(SQLiteError) -> Result) throws(StoreError) -> Result {
+    precondition(mode == .readOnly, "a read-write tier would replace a damaged index")
+    while true {
+      let opened = try usable()
+      let before = IndexStamp(Self.indexName, in: opened.folder)
+      if before != stamp { closeIndex() }
+      stamp = before
+      let result: Swift.Result<Result, StoreError>
+      do throws(StoreError) {
+        let index = try openIndex(in: opened)
+        result = Swift.Result { () throws(SQLiteError) in try work(index) }.mapError { StoreError($0) }
+      } catch {
+        suspension = nil
+        result = .failure(error)
+      }
+      let isLocked = index?.mode == .readOnly
+      if case .failure = result { closeIndex() }
+      if isLocked || IndexStamp(Self.indexName, in: opened.folder) == before { return try result.get() }
     }
   }
 
@@ -279,7 +307,7 @@ final class IndexSession {
     } catch {
       throw suspend(StoreError(error))
     }
-    onWarning("the index of the cache \(path) was damaged; the cache starts empty")
+    onWarning(.damagedIndex(path: path))
   }
 
   /// Disables the tier for `retryInterval` and warns once.
@@ -303,6 +331,6 @@ final class IndexSession {
   private func warn(_ error: StoreError) {
     if hasWarned { return }
     hasWarned = true
-    onWarning("continuing without the cache \(path): \(error.message)")
+    onWarning(.unusable(path: path, reason: error.message))
   }
 }

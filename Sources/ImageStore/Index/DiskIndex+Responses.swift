@@ -5,23 +5,23 @@ internal import Text
 extension DiskIndex {
   /// - Parameter boot: the number of the current run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
-    let find =
-      hasAllColumns
-      ? try reading(
-        """
-        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest,
-          boot IS NULL OR boot = ?4, checked, thumbhash, color, source_digest, source_bytes, source_format, source_width,
-          source_height
-        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-        """)
-      : try reading(
-        """
-        SELECT id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time,
-          stored_at, validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest, ?4 = 0
-        FROM responses WHERE key = ?1 AND partition = ?2 AND variant = ?3
-        """)
-    return try find.bind(key, partition, variant, boot).rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
+    try beginReading()
+    let find = try responses(" WHERE key = ?2 AND partition = ?3 AND variant = ?4")
+    return try find.bind(boot, key, partition, variant).rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
+  }
+
+  func response(_ id: Int64, boot: Int64) throws(SQLiteError) -> StoredResponse? {
+    try beginReading()
+    return try responses(" WHERE id = ?2").bind(boot, id).first {
+      StoredResponse($0, hasDecodeMetadata: hasAllColumns)
+    }
+  }
+
+  /// The cached prepared statement of a query for responses, whose first parameter is the number of the current run of
+  /// the system; `rest` is the SQL after the table name.
+  private func responses(_ rest: StaticString) throws(SQLiteError) -> Statement {
+    try statement(
+      "SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses", rest)
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {
@@ -58,9 +58,10 @@ extension DiskIndex {
       """
       INSERT OR FAIL INTO responses(id, key, partition, variant, selection, url, url_hash, host, port, final_url, status,
         headers, request_time, response_time, stored_at, validated_at, expires_at, media_type, format, width, height,
-        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot)
+        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot, pinned)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29)
+        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29,
+        EXISTS (SELECT 1 FROM pins WHERE key = ?2 AND partition = ?3 AND variant = ?4))
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
     let authority = Authority(of: response.url)
@@ -145,15 +146,20 @@ extension DiskIndex {
 
   /// Up to `limit` of the least recently used rows after a position in that order; empty if there are none.
   ///
+  /// - Parameter pinned: whether to find pinned rows, or the others.
+  ///
   /// Two statements, since SQLite would scan all rows of the position's second for `(used_at, id) > (?1, ?2)`.
-  func leastRecentlyUsed(after position: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [FileRecord] {
+  func leastRecentlyUsed(
+    after position: (usedAt: Int, id: Int64), pinned: Bool, limit: Int
+  ) throws(SQLiteError) -> [FileRecord] {
+    let pinned = pinned ? 1 : 0
     try beginWriting()
-    let findInSecond = try records("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
-    let inSameSecond = try findInSecond.bind(position.usedAt, position.id, limit).rows { FileRecord($0) }
+    let findInSecond = try records("WHERE pinned = ?4 AND used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
+    let inSameSecond = try findInSecond.bind(position.usedAt, position.id, limit, pinned).rows { FileRecord($0) }
     if !inSameSecond.isEmpty { return inSameSecond }
     try beginWriting()
-    let findLater = try records("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
-    return try findLater.bind(position.usedAt, limit).rows { FileRecord($0) }
+    let findLater = try records("WHERE pinned = ?3 AND used_at > ?1 ORDER BY used_at, id LIMIT ?2")
+    return try findLater.bind(position.usedAt, limit, pinned).rows { FileRecord($0) }
   }
 
   /// The last use, 0 for never, and the number of deliveries, as far as they are written.

@@ -50,6 +50,9 @@ final class DiskIndex {
   /// Whether `responses` has the columns of version 3.
   var hasAllColumns: Bool { version >= 3 }
 
+  /// Whether the index has the pins of version 5.
+  var hasPins: Bool { version >= 5 }
+
   /// Whether this version of the store can use the index and the files. Reading needs only the columns of version 1.
   var isCompatible: Bool {
     version == IndexSchema.version || mode != .readWrite && (1..<IndexSchema.version).contains(version)
@@ -117,7 +120,8 @@ final class DiskIndex {
     try statement("SELECT \(IndexSchema.recordColumns) FROM responses ", rest)
   }
 
-  private func statement(_ prefix: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement {
+  /// The cached prepared statement of two parts; the second identifies it.
+  func statement(_ prefix: @autoclosure () -> String, _ rest: StaticString) throws(SQLiteError) -> Statement {
     if let statement = statements[rest.identity] { return statement }
     let statement = try database.prepare(prefix() + rest.description)
     statements[rest.identity] = statement

@@ -233,7 +233,7 @@ public struct MemoryTier: Sendable {
       case .key(let key): byKey.indices(of: ExactString(key))
       case .url(let url, let key):
         Array(Set([key, url].flatMap { byKey.indices(of: ExactString($0)) } + byURL.indices(of: ExactString(url))))
-      case .all, .prefix, .host, .olderThan, .expired: Array(slots.indices)
+      case .all, .prefix, .host, .olderThan, .expired, .every: Array(slots.indices)
       }
     return candidates.filter { slots[$0].map { filter.matches($0.response, now: now) } ?? false }
   }

@@ -15,6 +15,8 @@ public enum ClearFilter: Sendable, Equatable {
   case olderThan(seconds: Int)
   /// Not fresh any more by `expiresAt`.
   case expired
+  /// Matches what all of these match; none of them is a conjunction itself.
+  case every([ClearFilter])
 
   /// Whether the response itself matches the filter. `now` is in Unix seconds.
   public func matches(_ response: StoredResponse, now: Int) -> Bool {
@@ -28,6 +30,7 @@ public enum ClearFilter: Sendable, Equatable {
         ?? false
     case .olderThan(let seconds): response.storedAt <= now - seconds
     case .expired: response.expiresAt <= now
+    case .every(let filters): filters.allSatisfy { $0.matches(response, now: now) }
     }
   }
 
@@ -35,36 +38,54 @@ public enum ClearFilter: Sendable, Equatable {
   var dependsOnTime: Bool {
     switch self {
     case .olderThan, .expired: true
+    case .every(let filters): filters.contains { $0.dependsOnTime }
     default: false
     }
   }
 
   /// The filter as an SQL condition that uses an index, with the values of its parameters.
-  func condition(now: Int) -> (sql: String, values: [any SQLiteValue]) {
-    switch self {
+  ///
+  /// - Parameter first: the number of its first parameter.
+  func condition(now: Int, firstParameter first: Int = 1) -> (sql: String, values: [any SQLiteValue]) {
+    let (one, two, three) = ("?\(first)", "?\(first + 1)", "?\(first + 2)")
+    return switch self {
     case .all: ("1", [])
     case .url(let url, let key):
-      (
-        "(url_hash = ?1 AND coalesce(url, key) = ?2) OR key = ?3",
-        [fnv1a(url), url, key]
-      )
-    case .key(let key): ("key = ?1", [key])
+      ("(url_hash = \(one) AND coalesce(url, key) = \(two)) OR key = \(three)", [fnv1a(url), url, key])
+    case .key(let key): ("key = \(one)", [key])
     case .prefix(let prefix):
       if let end = Self.successor(of: prefix) {
-        ("key >= ?1 AND key < ?2", [prefix, end])
+        ("key >= \(one) AND key < \(two)", [prefix, end])
       } else {
-        ("key >= ?1", [prefix])
+        ("key >= \(one)", [prefix])
       }
     case .host(let name, let port):
       if let port {
-        ("host = ?1 AND port = ?2", [Authority.canonical(name), Int64(port)])
+        ("host = \(one) AND port = \(two)", [Authority.canonical(name), Int64(port)])
       } else {
-        ("host = ?1", [Authority.canonical(name)])
+        ("host = \(one)", [Authority.canonical(name)])
       }
-    case .olderThan(let seconds): ("stored_at <= ?1", [Int64(now) - Int64(seconds)])
-    case .expired: ("expires_at <= ?1", [Int64(now)])
+    case .olderThan(let seconds): ("stored_at <= \(one)", [Int64(now) - Int64(seconds)])
+    case .expired: ("expires_at <= \(one)", [Int64(now)])
+    case .every(let filters): Self.conjunction(of: filters, now: now, firstParameter: first)
     }
   }
+
+  private static func conjunction(
+    of filters: [ClearFilter], now: Int, firstParameter: Int
+  ) -> (sql: String, values: [any SQLiteValue]) {
+    var conditions = ["1"]
+    var values: [any SQLiteValue] = []
+    for filter in filters {
+      let next = filter.condition(now: now, firstParameter: firstParameter + values.count)
+      conditions.append("(\(next.sql))")
+      values += next.values
+    }
+    return (conditions.joined(separator: " AND "), values)
+  }
+
+  /// The filters of a conjunction; any other filter alone.
+  var parts: [ClearFilter] { if case .every(let filters) = self { filters } else { [self] } }
 
   /// The first text after all texts with this prefix, in the order of UTF-8 bytes. Nil if there is none.
   static func successor(of prefix: String) -> String? {

@@ -9,8 +9,8 @@ public struct StoreError: Error, Sendable, Equatable {
     case io
     /// A stored file is missing or has another size or digest; its response has been dropped.
     case damaged
-    /// The limit does not allow the body: everything that could be evicted was delivered in the last 60 s or is pinned,
-    /// or the body is larger than a tenth of the limit.
+    /// The limit does not allow the body: everything that could be evicted was delivered in the last 60 s, is being
+    /// read or is pinned, or the body is larger than a tenth of the limit.
     case overLimit
     /// A clear that matches the response was made since the transfer began.
     case cleared

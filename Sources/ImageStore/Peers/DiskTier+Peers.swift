@@ -3,7 +3,7 @@ internal import Threads
 /// Coordinates with the peers: the other workers of the directory.
 extension DiskTier {
   /// The peer table; nil if there is none or the tier is not open. Callable from any thread.
-  public nonisolated var peerTable: PeerTable? { pins.peerTable }
+  public nonisolated var peerTable: PeerTable? { deliveries.peerTable }
 
   /// Whether another worker may be alive. If so, writes are committed soon, and files that it may have delivered are
   /// kept.
@@ -16,7 +16,7 @@ extension DiskTier {
   }
 
   func setPeerTable(_ peerTable: PeerTable?) {
-    pins.setPeerTable(peerTable)
+    deliveries.setPeerTable(peerTable)
     peerTable?.setUnlistedBytes(budget.reservedBytes)
   }
 
@@ -40,6 +40,25 @@ extension DiskTier {
   /// Detects dead peers now, for a caller that waits for one.
   public func detectDeadPeersNow() {
     if mode == .readWrite, !session.isClosed { detectDeadPeers() }
+  }
+
+  /// A worker that holds the lease of a transfer.
+  public struct LeaseHolder: Sendable, Equatable {
+    /// Its process ID, as it sees it.
+    public var process: Int
+    /// False if it was killed: the next worker that needs the lease takes it.
+    public var isAlive: Bool
+  }
+
+  /// The holder of the lease of a transfer; nil if there is none or the peer table cannot be read. For a read-only
+  /// tier, which has no row in the table.
+  ///
+  /// - Parameter hash: as in `PeerTable.leaseRequest`.
+  public func leaseHolder(of hash: UInt64) -> LeaseHolder? {
+    guard let folder = try? session.usable().folder, let table = try? PeerTable(observing: folder),
+      let worker = table.worker(holding: table.leaseRequest(hash))
+    else { return nil }
+    return LeaseHolder(process: worker.process, isAlive: PeerLock.living(in: folder).contains(worker.instance))
   }
 
   /// Whether a peer has made a clear that matches the response since `clearCount` was `number`.

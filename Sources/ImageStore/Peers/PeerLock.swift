@@ -82,6 +82,18 @@ final class PeerLock {
     return (dead, living)
   }
 
+  /// The instance numbers of the living workers, for a process that has no lock file itself. The lock file of a dead
+  /// worker is locked for a moment only.
+  static func living(in folder: CacheFolder) -> Set<Int32> {
+    let numbers = ((try? folder.files.list(directory, in: folder.descriptor)) ?? []).compactMap { instance(of: $0) }
+    return Set(
+      numbers.filter { number in
+        guard let file = try? folder.files.openFile(path(of: number), in: folder.descriptor) else { return false }
+        defer { close(file) }
+        return !((try? folder.files.lock(file, path(of: number))) ?? false)
+      })
+  }
+
   /// Whether a living or dead worker has this instance number.
   func exists(_ instance: Int32) -> Bool {
     instance == self.instance || (try? folder.files.status(Self.path(of: instance), in: folder.descriptor)) != nil

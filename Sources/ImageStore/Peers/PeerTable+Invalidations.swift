@@ -81,51 +81,70 @@ extension PeerTable {
   }
 }
 
-/// The serialised form of a clear: its kind, whether it applies to memory, and the texts of the filter, each preceded
-/// by its length.
+/// The serialised form of a clear: the kind of its filter, whether it applies to memory, and the fields of the filter,
+/// each preceded by its length. The fields of a conjunction are its filters: a kind and fields each.
 private struct ClearingText {
   var bytes: [UInt8]
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
   init(_ clearing: PeerTable.Clearing) {
-    let (kind, texts): (Character, [String]) =
-      switch clearing.filter {
+    let (kind, fields) = Self.text(of: clearing.filter)
+    bytes = [kind, clearing.reachesMemory ? 1 : 0] + fields
+  }
+
+  private static func text(of filter: ClearFilter) -> (kind: UInt8, fields: [UInt8]) {
+    let (kind, fields): (Character, [[UInt8]]) =
+      switch filter {
       case .all: ("a", [])
-      case .url(let url, let key): ("u", [url, key])
-      case .key(let key): ("k", [key])
-      case .prefix(let prefix): ("p", [prefix])
-      case .host(let name, let port): ("h", [name, port.map(String.init) ?? ""])
-      case .olderThan(let seconds): ("o", [String(seconds)])
+      case .url(let url, let key): ("u", [Array(url.utf8), Array(key.utf8)])
+      case .key(let key): ("k", [Array(key.utf8)])
+      case .prefix(let prefix): ("p", [Array(prefix.utf8)])
+      case .host(let name, let port): ("h", [Array(name.utf8), port.map { Array(String($0).utf8) } ?? []])
+      case .olderThan(let seconds): ("o", [Array(String(seconds).utf8)])
       case .expired: ("e", [])
+      case .every(let filters):
+        (
+          "&",
+          filters.map { filter in
+            let (kind, fields) = text(of: filter)
+            return [kind] + fields
+          }
+        )
       }
-    bytes = [kind.asciiValue ?? 0, clearing.reachesMemory ? 1 : 0]
-    for text in texts { bytes += [UInt8(text.utf8.count >> 8 & 0xff), UInt8(text.utf8.count & 0xff)] + text.utf8 }
+    let lengthPrefixed = fields.flatMap { [UInt8($0.count >> 8 & 0xff), UInt8($0.count & 0xff)] + $0 }
+    return (kind.asciiValue ?? 0, lengthPrefixed)
   }
 
   var clearing: PeerTable.Clearing? {
     guard bytes.count >= 2 else { return nil }
-    var texts: [String] = []
-    var rest = bytes[2...]
+    return Self.filter(bytes[0], bytes[2...]).map { PeerTable.Clearing($0, reachesMemory: bytes[1] == 1) }
+  }
+
+  private static func filter(_ kind: UInt8, _ text: ArraySlice<UInt8>) -> ClearFilter? {
+    var fields: [ArraySlice<UInt8>] = []
+    var rest = text
     while rest.count >= 2 {
       let count = Int(rest.removeFirst()) << 8 | Int(rest.removeFirst())
       guard rest.count >= count else { return nil }
-      texts.append(String(decoding: rest.prefix(count), as: UTF8.self))
+      fields.append(rest.prefix(count))
       rest = rest.dropFirst(count)
     }
-    return filter(texts).map { PeerTable.Clearing($0, reachesMemory: bytes[1] == 1) }
-  }
-
-  private func filter(_ texts: [String]) -> ClearFilter? {
-    switch (Character(Unicode.Scalar(bytes[0])), texts.count) {
-    case ("a", 0): .all
-    case ("u", 2): .url(texts[0], key: texts[1])
-    case ("k", 1): .key(texts[0])
-    case ("p", 1): .prefix(texts[0])
-    case ("h", 2): .host(texts[0], port: Int(texts[1]))
-    case ("o", 1): Int(texts[0]).map { .olderThan(seconds: $0) }
-    case ("e", 0): .expired
-    default: nil
+    let texts = fields.map { String(decoding: $0, as: UTF8.self) }
+    switch (Character(Unicode.Scalar(kind)), fields.count) {
+    case ("a", 0): return .all
+    case ("u", 2): return .url(texts[0], key: texts[1])
+    case ("k", 1): return .key(texts[0])
+    case ("p", 1): return .prefix(texts[0])
+    case ("h", 2): return .host(texts[0], port: Int(texts[1]))
+    case ("o", 1): return Int(texts[0]).map { .olderThan(seconds: $0) }
+    case ("e", 0): return .expired
+    case ("&", _):
+      let parts = fields.compactMap { field in
+        field.first.flatMap { $0 == UInt8(ascii: "&") ? nil : filter($0, field.dropFirst()) }
+      }
+      return parts.count == fields.count ? .every(parts) : nil
+    default: return nil
     }
   }
 }

@@ -112,6 +112,11 @@ extension PeerTable {
   /// The process ID of the holder, which may be this process.
   public func holder(of leaseRequest: LeaseRequest) -> Int? { worker(of: leaseRequest).map { Int(process(of: $0)) } }
 
+  /// The process ID and the instance number of the holder.
+  func worker(holding leaseRequest: LeaseRequest) -> (process: Int, instance: Int32)? {
+    worker(of: leaseRequest).map { (Int(process(of: $0)), instance(of: $0)) }
+  }
+
   private func worker(of leaseRequest: LeaseRequest) -> UInt64? {
     guard let index = index(of: leaseRequest) else { return nil }
     let worker = Self.row(ofHolder: words[index].load(ordering: .sequentiallyConsistent))

@@ -75,6 +75,19 @@ public final class PeerTable: Sendable {
     recordPeers(!others.isEmpty, joins: joins)
   }
 
+  /// Maps an existing table without acquiring a row: the process only looks, and the workers do not know of it.
+  init(observing folder: CacheFolder) throws(FileError) {
+    let file = try folder.files.openForUpdating(Self.path, in: folder.descriptor)
+    defer { close(file) }
+    guard try folder.files.status(of: file, Self.path).byteCount >= Layout.byteCount else {
+      throw FileError(operation: .open, path: Self.path, code: EINVAL)
+    }
+    let memory = try folder.files.map(file, Self.path, byteCount: Layout.byteCount)
+    words = memory.bindMemory(to: Atomic<UInt64>.self, capacity: Layout.words)
+    identity = FileIdentity(Self.path, in: folder)
+    (row, joinsWhenAlone) = (nil, nil)
+  }
+
   deinit {
     if let row { clear(row: row, of: words[Layout.row(row)].load(ordering: .relaxed)) }
     FileSystem.unmap(words, byteCount: Layout.byteCount)
@@ -155,6 +168,11 @@ public final class PeerTable: Sendable {
 
   /// Whether no other worker has been alive since this one joined.
   var hasAlwaysBeenAlone: Bool { joins == joinsWhenAlone }
+
+  /// The instance number of the worker that has a row; 0 if none has.
+  func instance(of row: UInt64) -> Int32 {
+    Self.instance(of: words[Layout.row(row)].load(ordering: .relaxed))
+  }
 
   private static func instance(of owner: UInt64) -> Int32 { Int32(truncatingIfNeeded: owner >> 32) }
 

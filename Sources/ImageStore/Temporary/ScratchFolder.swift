@@ -13,8 +13,8 @@ public actor ScratchFolder {
   private var counter: Int64 = 0
   /// The deliveries, by relative path.
   private var files = GracePeriods<String>()
-  /// The number of users of each pinned file.
-  private var pinCounts: [String: Int] = [:]
+  /// The number of readers of each file that has any.
+  private var readers: [String: Int] = [:]
   private var sweepAt: Int? = .min
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -37,7 +37,7 @@ public actor ScratchFolder {
       let folder = try home.open()
       if let previous, folder !== previous {
         files = GracePeriods()
-        pinCounts = [:]
+        readers = [:]
       }
       return folder
     } catch {
@@ -122,17 +122,17 @@ public actor ScratchFolder {
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
-  /// Pins a file that `store` returned. `unpin` must follow.
-  public func pin(_ path: String) {
-    if let relative = relative(path), files[relative] != nil { pinCounts[relative, default: 0] += 1 }
+  /// Keeps a file that `store` returned. `removeReader` must follow.
+  public func addReader(of path: String) {
+    if let relative = relative(path), files[relative] != nil { readers[relative, default: 0] += 1 }
   }
 
-  /// Ends a `pin`, which restarts the 60 s.
+  /// Ends an `addReader`, which restarts the 60 s.
   ///
   /// - Parameter removing: whether to delete the file at once because it was never delivered.
-  public func unpin(_ path: String, removing: Bool) {
-    guard let relative = relative(path), let count = pinCounts[relative] else { return }
-    pinCounts[relative] = count > 1 ? count - 1 : nil
+  public func removeReader(of path: String, removing: Bool) {
+    guard let relative = relative(path), let count = readers[relative] else { return }
+    readers[relative] = count > 1 ? count - 1 : nil
     guard removing, count == 1 else { return files.record(relative, at: environment.now()) }
     files.remove(relative)
     folder?.remove(relative)
@@ -171,7 +171,7 @@ public actor ScratchFolder {
     removeExpired(now: environment.now())
     home.close(removing: files.isEmpty)
     files = GracePeriods()
-    pinCounts = [:]
+    readers = [:]
   }
 
   // MARK: Files
@@ -187,7 +187,7 @@ public actor ScratchFolder {
   }
 
   private func removeExpired(now: Int) {
-    for path in files.removeExpired(now: now, sparing: { pinCounts[$0] != nil }) { folder?.remove(path) }
+    for path in files.removeExpired(now: now, sparing: { readers[$0] != nil }) { folder?.remove(path) }
   }
 
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {

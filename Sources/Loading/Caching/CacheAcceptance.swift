@@ -1,6 +1,6 @@
-internal import HTTPCaching
+public import HTTPCaching
 internal import HTTPTypes
-internal import ImageStore
+public import ImageStore
 internal import Text
 
 /// Which stored responses a load accepts.
@@ -17,7 +17,7 @@ extension ActiveLoad {
 extension LoadRequest {
   /// Whether the stored response is what the request asks for, or can be decoded into that: it has the digest, if one
   /// is given, and is an image, if it must be one.
-  func accepts(_ response: StoredResponse) -> Bool {
+  public func accepts(_ response: StoredResponse) -> Bool {
     if validation != .none, response.format == nil { return false }
     if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
     return digest == nil || digest == response.originalDigest
@@ -41,7 +41,8 @@ extension LoadRequest {
 }
 
 extension StoredResponse {
-  var cached: CachedResponse {
+  /// The response as the caching rules see it.
+  public var cached: CachedResponse {
     CachedResponse(
       status: status, headers: headers, selectingFields: varyingHeaders, requestTime: requestTime,
       responseTime: responseTime)

@@ -197,12 +197,15 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
     // A read-only directory cannot be updated.
     guard response.isOnDisk, [.memory, .disk].contains(candidate.location), let tier = storage.tier else { return }
     pending.begin(revalidation: response)
-    storage.perform({
-      tier.assumeIsolated { tier in
-        tier.update(response)
-        if let lease { tier.retainUntilCommit(lease) }
+    storage.perform(
+      "revalidate",
+      {
+        tier.assumeIsolated { tier in
+          tier.update(response)
+          if let lease { tier.retainUntilCommit(lease) }
+        }
       }
-    }) { [weak self] in self?.pending.end(revalidation: response) }
+    ) { [weak self] in self?.pending.end(revalidation: response) }
   }
 
   // MARK: - Clears

@@ -107,9 +107,9 @@ extension JobCoordinator {
       largestInMemory: cache.largestInMemory, needsSize: job.request.validation != .none,
       lease: job.claim?.takeLease(), clearCount: job.clearCount,
       deliveries: waiting.map { load in
-        (load.id, load.request.digest, load.request.processing == nil ? DeliveryPlan(load.request) : .forDecoder)
+        (load.id, load.request.digest, load.request.deliversAtOnce ? DeliveryPlan(load.request) : .forDecoder)
       })
-    storage.perform({ [storage] in operation.store(in: storage) }) { [weak self] outcome in
+    storage.perform("store", { [storage] in operation.store(in: storage) }) { [weak self] outcome in
       self?.stored(id, outcome, keeping: tiers, invalidatesStored: invalidatesStored)
     }
   }
@@ -146,7 +146,7 @@ extension JobCoordinator {
   private func serve(_ load: ActiveLoad, of job: Job, _ candidate: Candidate, _ stored: StoreOperation.Stored) {
     load.isKept = stored.isKept || !load.request.store.contains(.disk)
     switch stored.delivered[load.id] {
-    case .success(let delivered) where load.request.processing != nil:
+    case .success(let delivered) where !load.request.deliversAtOnce:
       var own = candidate
       if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.location = .scratch(path) }
       deliveries.deliver(own, to: load, as: .miss, at: .answer)
@@ -164,6 +164,11 @@ extension JobCoordinator {
       join(load)
     }
   }
+}
+
+extension LoadRequest {
+  /// Whether the image can be delivered when it is stored, without a decode and without a look at its properties.
+  fileprivate var deliversAtOnce: Bool { processing == nil && want == nil }
 }
 
 extension StoredResponse {

@@ -82,6 +82,7 @@ extension ClearFilter {
     case .prefix(let prefix): request.key.utf8.starts(with: prefix.utf8)
     case .host(let host, let port): request.origin.host == host && (port == nil || request.origin.port == port)
     case .olderThan, .expired: false
+    case .every(let filters): filters.allSatisfy { $0.matches(request) }
     }
   }
 }

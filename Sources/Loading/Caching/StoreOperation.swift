@@ -57,17 +57,12 @@ struct StoreOperation: Sendable {
     case .failed(let error): throw LoadError(error)
     }
     guard let format else { return }
-    draft.format = format.rawValue
-    draft.mediaType = format.mediaType
     do {
-      let header =
-        switch body {
-        case .bytes(let bytes): try ImageHeader.read(bytes, format: format)
-        case .spool(let body): try ImageHeader.read(SpoolSource(spool: body.spool), format: format)
-        case .failed(let error): throw LoadError(error)
-        }
-      (draft.width, draft.height) = (header.width, header.height)
-      (draft.frames, draft.orientation) = (header.frames, header.orientation)
+      switch body {
+      case .bytes(let bytes): try draft.describe(bytes, format: format)
+      case .spool(let body): try draft.describe(SpoolSource(spool: body.spool), format: format)
+      case .failed(let error): throw LoadError(error)
+      }
     } catch let error as ImageHeaderError {
       if needsSize { throw LoadError(.corrupt, "the \(format.rawValue) header is invalid: \(error)") }
     }
@@ -151,7 +146,7 @@ struct StoreOperation: Sendable {
       if case .stored(let response, let tier) = source, delivery.saveTo == nil,
         bytes != nil || !delivery.wantsData
       {
-        // The file has just been written and pinned.
+        // The file has just been written, and its row says that it is delivered.
         let path = delivery.wantsPath ? tier.absolutePath(of: response) : nil
         stored.delivered[id] = .success(DeliveryPlan.DeliveredContent(path: path, bytes: bytes))
         continue
@@ -213,17 +208,5 @@ extension StoreOperation {
     } catch {
       return .failure(error)
     }
-  }
-}
-
-/// A spooled body as a source for the image codec. Must be used on the disk thread.
-struct SpoolSource: ByteSource {
-  let spool: BodySpool
-
-  var count: Int { Int(spool.length) }
-
-  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
-    guard offset >= 0, count > 0 else { return [] }
-    return ((try? spool.bytes(from: Int64(offset), count: count)) ?? [])[...]
   }
 }

@@ -41,6 +41,10 @@ struct Job {
   private(set) var needsFreshConnection = false
   /// The part in single flight across processes; nil if the job takes none.
   var claim: PeerClaim?
+  /// Whether a probe was answered from the first bytes of the body: a load of the image may follow.
+  private(set) var hasAnsweredProbe = false
+  /// Whether loads of the image wait until the job has retained its partial body.
+  private(set) var hasPromisedPartialBody = false
   /// The clears so far by all workers of the directory, when the first attempt started.
   private(set) var clearCount: UInt64?
 
@@ -123,6 +127,10 @@ struct Job {
     case .lookingUp, .transferring, .storing: assertionFailure("a job has one transfer at a time")
     }
   }
+
+  mutating func probeAnswered() { hasAnsweredProbe = true }
+
+  mutating func partialBodyPromised() { hasPromisedPartialBody = true }
 
   mutating func keep(_ partialBody: PartialBody) {
     assert(self.partialBody == nil, "a job has one partial body")

@@ -17,6 +17,7 @@ final class JobCoordinator {
   let storage: DiskServices
   let transport: any Transferring
   let previews: PreviewCoordinator
+  let robots: RobotsCoordinator
   var maxRedirects = 10
   var counts = TransferCounts()
 
@@ -37,6 +38,7 @@ final class JobCoordinator {
   ) {
     (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
     (self.storage, self.transport, self.previews, self.random) = (storage, transport, previews, random)
+    robots = RobotsCoordinator(userAgent: settings.robotsUserAgent, transport: transport)
     scheduler = Scheduler(limits: settings.limits)
     scheduler.latest = LoadingActor.now
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
@@ -125,6 +127,9 @@ final class JobCoordinator {
       releasePlace(of: load)
       if let attempt { load.emit(.started(attempt: attempt)) }
       if load.request.events.contains(.preview) { jobs[job]?.download?.wantPreviews() }
+      if load.request.awaitsHeader, let header = jobs[job]?.download?.wantHeader() {
+        return endEarly(load, of: job, header)
+      }
       if isLate { lookUp(late: load, for: job) }
     }
   }
@@ -241,6 +246,7 @@ final class JobCoordinator {
 
   /// Adds a job to the queue. Ends it if the queue is full or the origin is down.
   private func enqueue(_ job: JobID) {
+    guard isPermitted(job) else { return }
     var admission = scheduler.enqueue(job)
     if case .queueFull = admission {
       // Start the transfers that are due first: jobs that only await this decision must not count as queued.
@@ -424,7 +430,8 @@ final class JobCoordinator {
       case .detach: scheduler.detach(id)
       case .end:
         _ = scheduler.end(id)
-        jobs[id] = nil
+        let job = jobs.remove(id)
+        if let job, job.hasPromisedPartialBody { storingEnded(job.identity) }
       }
     }
   }
@@ -440,7 +447,15 @@ final class JobCoordinator {
   /// looked for it too early, so it may look again.
   func retain(_ partialBody: PartialBody, of job: Job) {
     guard job.mayRetain(partialBody) else { return storage.discard(partialBody.body) }
-    storage.retainForResume(partialBody.body)
+    if case .bytes(let bytes) = partialBody.body {
+      // A few bytes are worth a file only if a load is likely to follow.
+      guard job.hasAnsweredProbe, job.request.store.contains(.disk) else { return }
+      let identity = job.request.partialIdentity(in: job.first.partition)
+      storage.retainForResume(
+        bytes, as: PartialRecord(partialBody.response, identity: identity, url: job.request.requestURL))
+    } else {
+      storage.retainForResume(partialBody.body)
+    }
     if let newer = scheduler.job(for: job.first.jobKey), jobs.contains(newer) {
       jobs[newer.slot].partialBodyAvailable()
     }

@@ -16,7 +16,7 @@ final class ActiveDecode {
   var ticket: DecodeTicket?
   /// The bytes of the source held in memory until a decoder reads them, as counted by `DecodeMemoryBudget`.
   private(set) var waitingBytes = 0
-  /// The source file, pinned until the decode ends.
+  /// The source file, kept until the decode ends.
   private(set) var file: DecodePreparation.HeldFile?
 
   /// - Parameter candidate: without its bytes.

@@ -57,7 +57,8 @@ extension DecodeCoordinator {
     let subscriptions = Set(waiters.map(\.subscription))
     let now = LoadingActor.now
     for waiter in waiters where waiter.stage == .answer { waiter.load.timeline.enter(.deliver, at: now) }
-    storage.perform({ [storage] in operation.storing(fileAt: path, in: storage) }) { [weak self] outcome in
+    storage.perform("keep variant", { [storage] in operation.storing(fileAt: path, in: storage) }) {
+      [weak self] outcome in
       self?.kept(id, outcome, tiers, servedIn: subscriptions)
     }
   }

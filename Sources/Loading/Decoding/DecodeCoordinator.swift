@@ -97,14 +97,16 @@ final class DecodeCoordinator {
       if order.mayHoldBytes { decode.hold(bytes) }
     }
     decodes[id] = decode
-    storage.perform({ [storage, order] in order.prepare(in: storage) }) { [weak self] in self?.begin(id, $0) }
+    storage.perform("prepare decode", { [storage, order] in order.prepare(in: storage) }) { [weak self] in
+      self?.begin(id, $0)
+    }
   }
 
   private func begin(_ id: DecodeCoalescer.ID, _ readiness: DecodePreparation.PreparedDecode) {
     guard let decode = decodes[id], let priority = coalescer.priority(of: id) else {
       if case .ready(let task, let file) = readiness {
         storage.discard(task.output)
-        if let file { storage.unpin(file) }
+        if let file { storage.removeReader(of: file) }
       }
       return
     }
@@ -212,7 +214,7 @@ final class DecodeCoordinator {
       return nil
     }
     memory.giveBack(decode.waitingBytes)
-    if let file = decode.file { storage.unpin(file) }
+    if let file = decode.file { storage.removeReader(of: file) }
     return decode
   }
 

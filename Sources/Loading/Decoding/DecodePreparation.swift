@@ -12,7 +12,7 @@ struct DecodePreparation: Sendable {
   /// Whether the candidate's bytes, if any, may wait in memory.
   var mayHoldBytes = true
 
-  /// A source file that stays pinned until the decode ends.
+  /// A source file that is kept until the decode ends.
   enum HeldFile: Sendable {
     /// - Parameter isOwn: whether it was written for this decode alone.
     case scratch(String, isOwn: Bool)
@@ -21,7 +21,7 @@ struct DecodePreparation: Sendable {
   }
 
   enum PreparedDecode: Sendable {
-    /// The file must be unpinned after the decode.
+    /// `removeReader` must be called with the file after the decode.
     case ready(DecodeTask, HeldFile?)
     /// The variant already exists.
     case found(Candidate)
@@ -59,10 +59,12 @@ struct DecodePreparation: Sendable {
   }
 
   private func source(in storage: DiskServices) -> (DecodeTask.Source, HeldFile?)? {
-    if case .scratch(let path) = candidate.location { return (.file(path), storage.pin(path, isOwn: false)) }
+    if case .scratch(let path) = candidate.location {
+      return (.file(path), storage.addReader(ofScratch: path, isOwn: false))
+    }
     if let tier = storage.tier(of: candidate) {
       let response = candidate.response
-      if tier.assumeIsolated({ $0.pin(response) }) {
+      if tier.assumeIsolated({ $0.addReader(of: response) }) {
         return (.file(tier.absolutePath(of: response)), .stored(response.id, in: tier))
       }
     }
@@ -73,7 +75,7 @@ struct DecodePreparation: Sendable {
     }
     // On a full disk, exceeding the memory budget is better than failing the load.
     guard let path else { return (.bytes(bytes), nil) }
-    return (.file(path), storage.pin(path, isOwn: true))
+    return (.file(path), storage.addReader(ofScratch: path, isOwn: true))
   }
 
   private var header: ImageHeader {
@@ -118,18 +120,18 @@ struct DecodePreparation: Sendable {
 }
 
 extension DiskServices {
-  /// Pins a scratch file. Must run on the disk thread.
-  fileprivate func pin(_ path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
-    scratch.assumeIsolated { $0.pin(path) }
+  /// Keeps a scratch file. Must run on the disk thread.
+  fileprivate func addReader(ofScratch path: String, isOwn: Bool) -> DecodePreparation.HeldFile {
+    scratch.assumeIsolated { $0.addReader(of: path) }
     return .scratch(path, isOwn: isOwn)
   }
 
-  /// Unpins the source file of a decode. May be called from any thread.
-  func unpin(_ file: DecodePreparation.HeldFile) {
+  /// Releases the source file of a decode. May be called from any thread.
+  func removeReader(of file: DecodePreparation.HeldFile) {
     executor.run {
       switch file {
-      case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.unpin(path, removing: isOwn) }
-      case .stored(let id, let tier): tier.assumeIsolated { $0.unpin(id) }
+      case .scratch(let path, let isOwn): self.scratch.assumeIsolated { $0.removeReader(of: path, removing: isOwn) }
+      case .stored(let id, let tier): tier.assumeIsolated { $0.removeReader(of: id) }
       }
     }
   }

@@ -54,6 +54,9 @@ final class DeliveryCoordinator: DecodeClient {
   /// it decoded first if the load needs that.
   func deliver(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus, at stage: DeliveryStage) {
     guard isActive(load) else { return }
+    if let refusal = load.request.refusal(of: candidate.response) {
+      return complete(load, .failure(refusal), at: stage)
+    }
     if let step = load.request.processing?.step(for: candidate.response) {
       // Decode first: a load whose source was evicted while it waited (it must not happen twice), and a `cached` event
       // that a finished answer is waiting for.
@@ -82,22 +85,24 @@ final class DeliveryCoordinator: DecodeClient {
     if !plan.wantsData || candidate.bytes != nil {
       perform(delivery) {}
     } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.byteCount) {
-      // The pin keeps the file from a clear that comes later and does not apply to this load.
-      storage.perform({ tier.assumeIsolated { $0.pin(response) } }) { self.read(delivery, pinnedIn: $0 ? tier : nil) }
+      // The reader keeps the file from a clear that comes later and does not apply to this load.
+      storage.perform({ tier.assumeIsolated { $0.addReader(of: response) } }) {
+        self.read(delivery, keptIn: $0 ? tier : nil)
+      }
     } else {
-      read(delivery, pinnedIn: nil)
+      read(delivery, keptIn: nil)
     }
   }
 
   /// Performs a delivery that reads a file into memory, when the output can take it.
   ///
-  /// - Parameter tier: the tier that pins the file until it has been read.
-  private func read(_ delivery: Delivery, pinnedIn tier: DiskTier?) {
+  /// - Parameter tier: the tier that keeps the file until it has been read.
+  private func read(_ delivery: Delivery, keptIn tier: DiskTier?) {
     let response = delivery.candidate.response
     inlineReads.begin(response.byteCount) { [weak self, storage, inlineReads] in
       let end: @LoadingActor @Sendable () -> Void = {
         inlineReads.end(response.byteCount)
-        if let tier { storage.perform({ tier.assumeIsolated { $0.unpin(response.id) } }) {} }
+        if let tier { storage.perform({ tier.assumeIsolated { $0.removeReader(of: response.id) } }) {} }
       }
       guard let self, self.isActive(delivery.load) else { return end() }
       self.perform(delivery, then: end)

@@ -1,4 +1,7 @@
 internal import HTTPCaching
+internal import HTTPTransport
+internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 
 /// The results of loads, from a stored response and the content that was delivered.
@@ -26,6 +29,19 @@ extension LoadedImage {
       data: request.delivery == .data ? content.bytes : nil,
       placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
       head: request.wantsResponse || request.validation == .none ? Response(response, as: status, now: now) : nil)
+  }
+}
+
+extension LoadedImage {
+  /// The result of a probe that ended before the body was complete.
+  init(_ header: ArrivedHeader, for request: LoadRequest) {
+    let (head, image) = (header.head, header.image)
+    self.init(
+      key: request.key, cache: .miss, byteCount: 0, mediaType: image.format.mediaType, format: image.format.rawValue,
+      width: image.width, height: image.height, frames: image.frames, orientation: image.orientation)
+    if head.finalURL != request.requestURL { finalURL = head.finalURL }
+    response = Response(status: head.status, headers: head.headers)
+    probe = Probe(received: header.received, length: header.length)
   }
 }
 

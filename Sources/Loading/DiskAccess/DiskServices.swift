@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import ImageCodec
 public import ImageStore
 public import Threads
+internal import Tracing
 
 /// The disk tiers, the folders for temporary files, and the thread that they share. Results are delivered on the
 /// loading thread.
@@ -16,7 +17,14 @@ public final class DiskServices: Sendable {
   let scratch: ScratchFolder
   let pixels: PixelFolder
   /// The current time in Unix seconds.
-  public let now: @Sendable () -> Int
+  let now: @Sendable () -> Int
+  private let tracing = Locked(Tracing())
+
+  private struct Tracing {
+    var recorder: TraceRecorder?
+    /// The number of evictions at the last batch that was recorded.
+    var evictions: Int?
+  }
 
   public init(
     directory: String, executor: ThreadExecutor, tier: DiskTier?, readOnlyTiers: [DiskTier], scratch: ScratchFolder,
@@ -42,7 +50,9 @@ public final class DiskServices: Sendable {
       result.notify()
     }
     try result.wait { $0 }!.get()
-    installMaintenance(on: executor, tiers: tiers, scratch: scratch)
+    installMaintenance(on: executor, tiers: tiers, scratch: scratch) { [weak self] maintenance in
+      self.map { $0.trace(maintenance) } ?? maintenance()
+    }
     executor.run { self.pixels.assumeIsolated { $0.removeDead() } }
   }
 
@@ -69,6 +79,45 @@ public final class DiskServices: Sendable {
     executor.run(LoadingActor.sequencer?.dated(operation) ?? operation)
   }
 
+  /// As `perform` without a name, for work that a trace shows under this name.
+  @LoadingActor
+  func perform<Result: Sendable>(
+    _ name: StaticString, _ work: @escaping @Sendable () -> Result,
+    then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+  ) {
+    perform(
+      {
+        guard let recorder = self.recorder else { return work() }
+        let start = ContinuousClock.now
+        let result = work()
+        recorder.diskWorked(name, from: start, to: .now)
+        return result
+      }, then: completion)
+  }
+
+  /// Records the work of the disk thread, until it is set to nil. May be set on any thread.
+  var recorder: TraceRecorder? {
+    get { tracing.withLock { $0.recorder } }
+    set { tracing.withLock { $0 = Tracing(recorder: newValue) } }
+  }
+
+  /// Runs the maintenance at the end of a batch and records both, if they were long enough for other work to wait.
+  private func trace(_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+    guard let recorder else { return maintenance() }
+    let start = ContinuousClock.now
+    let next = maintenance()
+    let end = ContinuousClock.now
+    recorder.diskWorked("maintenance", from: start, to: end)
+    recorder.diskWorked("batch", from: executor.batchStart, to: end)
+    let evictions = tier?.assumeIsolated { $0.evictionCount } ?? 0
+    let new = tracing.withLock { state in
+      defer { state.evictions = evictions }
+      return evictions - (state.evictions ?? evictions)
+    }
+    if new > 0 { recorder.evictedFromDisk(new) }
+    return next
+  }
+
   /// The result of a disk lookup.
   struct Found: Sendable {
     /// The candidates, those of the read-write tier first.
@@ -84,6 +133,7 @@ public final class DiskServices: Sendable {
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
     perform(
+      "look up",
       {
         let originals = self.candidates(for: key, partition)
         let found = variants.filter { !$0.isEmpty }.flatMap { self.candidates(for: key, partition, variant: $0) }
@@ -103,6 +153,7 @@ public final class DiskServices: Sendable {
       @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
   ) {
     perform(
+      "deliver",
       {
         var delivery = delivery
         // A response that has been replaced or cleared since the lookup must not enter the memory tier.
@@ -250,12 +301,28 @@ extension DiskServices {
     executor.run { spooled.spool.dropUnlessResumable() }
   }
 
+  /// Writes the first bytes of a body to a file for a later load, if it may stay. May be called from any thread.
+  func retainForResume(_ bytes: [UInt8], as partial: PartialRecord) {
+    guard let tier else { return }
+    executor.run {
+      let makeSpool = { () throws(StoreError) -> BodySpool in
+        try tier.assumeIsolatedThrowing { tier throws(StoreError) in try tier.makeSpool(of: partial) }
+      }
+      guard let spool = try? makeSpool() else { return }
+      // Without space for the bytes, a later load starts from the beginning.
+      if (try? spool.add(bytes)) == nil { spool.drop() } else { spool.dropUnlessResumable() }
+    }
+  }
+
   /// Returns the partial body of an earlier load. Must run on the disk thread.
   ///
   /// - Parameters:
   ///   - maxBytes: the maximum size of the whole body.
   ///   - acceptsAnything: whether content that does not begin like an image is accepted.
-  func resumePartial(_ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool) -> PartialBody? {
+  ///   - readsHeader: whether to read the header of the image.
+  func resumePartial(
+    _ identity: PartialRecord.Identity, maxBytes: Int64, acceptsAnything: Bool, readingHeader readsHeader: Bool
+  ) -> PartialBody? {
     guard let tier, let (partial, spool) = tier.assumeIsolated({ $0.resumePartial(identity, maxBytes: maxBytes) })
     else { return nil }
     let prefix = (try? spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
@@ -265,9 +332,17 @@ extension DiskServices {
       spool.drop()
       return nil
     }
+    var header: ImageHeader?
+    if readsHeader, let format {
+      let length = partial.completeLength.map(Int.init)
+      if case .complete(let found) = HeaderPrefix.read(SpoolSource(spool: spool), ofLength: length, format: format) {
+        header = found
+      }
+    }
     return PartialBody(
       response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
-      byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil)
+      byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil,
+      header: header)
   }
 
   /// Turns a spooled body into a scratch file.

@@ -86,9 +86,12 @@ extension Loader {
       return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.byteCount })))
     }
     let reachesMemory = tiers == .all
-    storage.perform({
-      tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
-    }) { cleared in
+    storage.perform(
+      "clear",
+      {
+        tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
+      }
+    ) { cleared in
       completion(cleared.failure.map { .failure(LoadError($0)) } ?? .success((cleared.removed, cleared.bytes)))
     }
   }

@@ -13,7 +13,9 @@ extension Loader {
     public var window: Int
     public var isPaused: Bool
     public var origins: [OriginState]
+    public var originCounts: [OriginState.Health: Int]
     public var counts: LoaderCounts
+    public var metrics: LoadMetrics
     /// The failures of loads, of prefetch items and of background revalidations, the most frequent kind first.
     public var failures: [FailureTable.Entry]
     public var memory: MemoryTier.Counts
@@ -35,8 +37,10 @@ extension Loader {
           waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
-          origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack), counts: self.counts,
-          failures: self.observation.failures.all, memory: self.cache.memory.counts, disk: disk,
+          origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
+          originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
+          metrics: self.observation.metrics, failures: self.observation.failures.all,
+          memory: self.cache.memory.counts, disk: disk,
           decoders: self.decoder.statistics, pixels: pixels))
     }
   }

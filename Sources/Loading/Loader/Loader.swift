@@ -24,6 +24,11 @@ public final class Loader {
   var observation = LoadObservation()
   private var failureEvent: FailureAlarm.Event?
 
+  /// Records what the loader does, if it is set.
+  public var trace: LoaderTrace? {
+    didSet { storage.recorder = trace?.recorder }
+  }
+
   /// Whether nobody reads the output: running transfers continue, no transfer starts.
   public var isOutputStuck: Bool {
     get { deliveries.isOutputBlocked }
@@ -125,11 +130,12 @@ public final class Loader {
     jobs.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
     jobs.startTransfers(at: now)
-    let next = [jobs.scheduler.nextTimer, peers.sendHeartbeat(at: now), decodes.endOverdue(at: now)]
-      .compactMap(\.self).min()
     failureEvent = observation.alarm.check(at: now) ?? failureEvent
-    guard let check = observation.alarm.nextCheck else { return next }
-    return next.map { min($0, check) } ?? check
+    return [
+      trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
+      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now),
+    ]
+    .compactMap(\.self).min()
   }
 
   // MARK: - Ending a load
@@ -154,7 +160,9 @@ public final class Loader {
     if load.request.processing != nil { decodes.unsubscribe(id) }
     jobs.unsubscribe(load)
     load.timeline.end(at: LoadingActor.now)
-    record(LoadReport(of: load, result))
+    let report = LoadReport(of: load, result)
+    record(report)
+    trace?.ended(TracedLoad(report, source: load.request.source, priority: load.priority))
     switch result {
     case .success(var image):
       image.timeline = load.timeline

@@ -1,4 +1,4 @@
-/// The worker options that concern the loader. All of them may change at run time.
+/// The worker options that concern the loader. All of them but `robotsUserAgent` may change at run time.
 public struct LoaderSettings: Sendable {
   public var limits = SchedulerLimits()
   /// The maximum size of image data in the memory tier, in bytes.
@@ -11,6 +11,8 @@ public struct LoaderSettings: Sendable {
   /// The maximum width x height x frames that is decoded or written.
   public var maxPixels = 100_000_000
   public var failedTimeToLive = Duration.seconds(60)
+  /// The user agent for which robots.txt is obeyed; nil if it is ignored. Read at the start.
+  public var robotsUserAgent: String?
 
   public init() {}
 }
@@ -20,8 +22,11 @@ public struct TransferCounts: Sendable {
   public var started = 0
   public var succeeded = 0
   public var failed = 0
+  /// Further attempts that were scheduled after a failed one.
+  public var retries = 0
   /// The bytes of bodies received.
   public var bytes: Int64 = 0
+  public var busiestOrigins = BusiestOrigins()
 }
 
 /// Counters since the start, for `stats`.

@@ -5,9 +5,18 @@ public struct LoadObservation: Sendable {
   public private(set) var counts = LoaderCounts()
   public private(set) var failures = FailureTable()
   var alarm = FailureAlarm(now: LoadingActor.now)
+  private var measured = LoadMetrics()
+
+  /// The metrics of all loads and of the hits of the memory fast path.
+  public var metrics: LoadMetrics {
+    var metrics = measured
+    metrics.add(fastHits: counts.memoryHits - measured[.memory].count)
+    return metrics
+  }
 
   /// - Parameter time: Unix seconds.
   mutating func record(_ report: LoadReport, at time: @autoclosure () -> Int) {
+    measured.record(report)
     switch report.outcome {
     case .image(let status, let byteCount):
       alarm.addSuccess()

@@ -149,7 +149,7 @@ final class PeerCoordinator {
 extension LoadRequest {
   /// A hash that is equal in all workers for requests that one response may answer: key, partition and request headers.
   /// All headers count, since it is unknown at this point which of them matter.
-  fileprivate func sharedHash(in partition: String) -> UInt64 {
+  public func sharedHash(in partition: String) -> UInt64 {
     var hash = StableHash()
     hash.combine(key)
     hash.combine(partition)

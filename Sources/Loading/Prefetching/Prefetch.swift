@@ -5,7 +5,9 @@ internal import ImageStore
 @LoadingActor
 public protocol PrefetchObserver: AnyObject {
   func prefetch(_ id: LoadID, progressed progress: Prefetch.Progress)
-  func prefetch(_ id: LoadID, item url: String, ended result: Result<LoadedImage, LoadError>)
+  /// The load of an item has started an attempt, or will, if its request wants such events.
+  func prefetch(_ id: LoadID, item: Prefetch.Item, did event: LoadEvent)
+  func prefetch(_ id: LoadID, item: Prefetch.Item, ended result: Result<LoadedImage, LoadError>)
   func prefetch(_ id: LoadID, ended result: Result<Prefetch.Summary, LoadError>)
 }
 
@@ -14,6 +16,14 @@ public protocol PrefetchObserver: AnyObject {
 /// Only some of its items are loads at any time (`PrefetchQueue`); the others cost only the memory of their requests.
 @LoadingActor
 public final class Prefetch: LoadObserver {
+  public struct Item: Sendable {
+    public var url: String
+    /// Nil if the item never became a load.
+    public var load: LoadID?
+    /// Nil if the item could not become a request.
+    public var headers: LoadHeaders?
+  }
+
   public struct Progress: Sendable {
     public var done: Int
     public var total: Int
@@ -84,7 +94,7 @@ public final class Prefetch: LoadObserver {
       count += 1
       // The URL is invalid, so it has no origin.
       loader.recordFailure(error, ofItem: url, at: Origin(scheme: "", host: "", port: 0))
-      self.count(.failure(error), of: url)
+      self.count(.failure(error), of: Item(url: url))
     }
     while count < Self.maxBatch, let (item, request, hasPlace) = queue.next() {
       count += 1
@@ -124,27 +134,34 @@ public final class Prefetch: LoadObserver {
     return true
   }
 
-  public func load(_ load: LoadID, did event: LoadEvent) {}
+  public func load(_ load: LoadID, did event: LoadEvent) {
+    guard let item = pending[load] else { return }
+    observer.prefetch(id, item: self.item(item, load), did: event)
+  }
 
   public func load(_ load: LoadID, ended result: Result<LoadedImage, LoadError>) {
     guard let item = pending.removeValue(forKey: load) else { return }
     queue.end(item)
-    count(result, of: queue.url(of: item))
+    count(result, of: self.item(item, load))
     submitNext()
+  }
+
+  private func item(_ number: Int32, _ load: LoadID?) -> Item {
+    Item(url: queue.url(of: number), load: load, headers: queue.headers(of: number))
   }
 
   /// Fails the items of an origin that is down, if they have a reserved place and are not loads yet.
   func originDown(_ origin: Origin, _ error: LoadError) {
     let items = queue.takeAll(of: origin)
     loader.jobs.release(places: items.count, at: priority)
-    for item in items {
-      loader.recordFailure(error, ofItem: queue.url(of: item), at: origin)
-      count(.failure(error), of: queue.url(of: item))
+    for number in items {
+      loader.recordFailure(error, ofItem: queue.url(of: number), at: origin)
+      count(.failure(error), of: item(number, nil))
     }
     endIfDone()
   }
 
-  private func count(_ result: Result<LoadedImage, LoadError>, of url: String) {
+  private func count(_ result: Result<LoadedImage, LoadError>, of item: Item) {
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
@@ -153,9 +170,9 @@ public final class Prefetch: LoadObserver {
     case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
       summary.failed += 1
-      if summary.errors.count < Self.maxErrors { summary.errors.append((url, error)) }
+      if summary.errors.count < Self.maxErrors { summary.errors.append((item.url, error)) }
     }
-    observer.prefetch(id, item: url, ended: result)
+    observer.prefetch(id, item: item, ended: result)
     reportProgress()
   }
 

@@ -85,6 +85,8 @@ struct PrefetchQueue {
 
   func url(of item: Int32) -> String { items[Int(item)].url }
 
+  func headers(of item: Int32) -> LoadHeaders { items[Int(item)].fields }
+
   /// Removes the items with a reserved place of an origin that is down.
   mutating func takeAll(of origin: Origin) -> [Int32] {
     guard let row = rowOfOrigin[origin] else { return [] }

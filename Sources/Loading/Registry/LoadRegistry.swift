@@ -3,7 +3,8 @@ internal import Threads
 /// Identifies a load, a prefetch or an item of one until it ends. Later IDs are greater.
 public struct LoadID: SlotNumbered, Comparable {
   let slot: Int32
-  let serial: UInt64
+  /// A number that no other load or prefetch of this worker has.
+  public let serial: UInt64
 
   init(slot: Int32, serial: UInt64) {
     self.slot = slot
@@ -48,6 +49,8 @@ final class LoadRegistry {
     loads.remove(load.id)
     index.remove(load.id, load.labels)
   }
+
+  var allLoads: [ActiveLoad] { loads.ids.compactMap { loads[$0] } }
 
   /// The loads that no host waits for.
   var internalLoads: [LoadID] { loads.ids.filter { loads[$0]?.isInternal == true } }

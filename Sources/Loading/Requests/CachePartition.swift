@@ -4,7 +4,7 @@ internal import ImageStore
 /// Separates cache entries by the credentials of the request, so that no response is served to other credentials than
 /// it was fetched with; and by Host, which is part of the target of a request (RFC 9110 section 7.2).
 enum CachePartition {
-  private static let fields: Set = ["authorization", "cookie", "host", "proxy-authorization"]
+  static let fields: Set = ["authorization", "cookie", "host", "proxy-authorization"]
 
   /// A digest of the request's credentials; empty if there are none.
   static func partition(of request: LoadRequest) -> String {
@@ -28,4 +28,18 @@ extension [UInt8] {
   }
 
   private static let digits = Array("0123456789abcdef".utf8)
+}
+
+extension LoadRequest {
+  /// A digest of the credentials that the request sends, by which the cache separates responses; empty if there are
+  /// none.
+  public var partition: String { CachePartition.partition(of: self) }
+
+  /// The names of what the partition depends on.
+  public var credentials: [String] {
+    var names = headers.lines.map { $0.name }.filter { CachePartition.fields.contains($0) }
+    if !fields.alsoSent.isEmpty { names.append("cookie file") }
+    if case .http(let url) = source, url.userInfo != nil { names.append("user info of the URL") }
+    return names
+  }
 }

@@ -55,7 +55,7 @@ public final class DecodePlan: Sendable {
 
 extension LoadRequest {
   /// The name of the stored content to deliver: a variant, or empty for the original.
-  var variant: String { processing?.variant ?? "" }
+  public var variant: String { processing?.variant ?? "" }
 
   /// The tiers that store the original. An original that is only the source of a variant goes to disk alone, to save
   /// memory.

@@ -4,7 +4,9 @@ public struct LoadError: Error, Sendable {
   public enum Kind: String, Sendable, CaseIterable {
     case resolve, connect, tls, timeout, http, redirects, truncated, tooLarge, blockedAddress, recentlyFailed, network
     case notCached, diskFull, io
-    case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch
+    case notAnImage, unsupportedFormat, corrupt, tooManyPixels, decoderCrashed, decodeTimeout, digestMismatch, unwanted
+    /// The site does not allow it, with `--robots obey`.
+    case robots
     case shuttingDown, overloaded
     case cancelled, `internal`
     /// A fault in the request that becomes apparent only with the image.
@@ -27,6 +29,8 @@ public struct LoadError: Error, Sendable {
   /// Whether no attempt was made, or no further one, because the origin is down.
   public var isOriginDown = false
   public var response: LoadedImage.Response?
+  /// For `robots`: the rule or header field that refuses the image.
+  public var rule: String?
   /// For `invalidParams`: the parameter at fault.
   public var member: String?
   /// The times of the load that ended with it; the last phase is the one in which it failed.
@@ -67,6 +71,7 @@ public struct LoadError: Error, Sendable {
     switch kind {
     case .http: status.map { (400..<500).contains($0) && !Self.retryableStatuses.contains($0) } ?? false
     case .redirects, .tooLarge, .blockedAddress, .notAnImage: true
+    case .robots: rule != nil
     default: false
     }
   }

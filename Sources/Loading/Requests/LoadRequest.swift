@@ -60,6 +60,8 @@ public struct LoadRequest: Sendable {
   public var saveTo: String?
   /// The SHA-256 that the content must have.
   public var digest: [UInt8]?
+  /// The properties that the image must have; nil for any.
+  public var want: WantedImage?
   /// The idle timeout: a transfer without a byte for this long ends.
   public var timeout = Duration.seconds(15)
   /// The maximum size of the body in bytes.
@@ -75,6 +77,8 @@ public struct LoadRequest: Sendable {
   public var events: Events = []
   public var retriesFailed = false
   public var wantsResponse = false
+  /// Whether the load ends as soon as the header of the image is known. Its `delivery` is `none`.
+  public var isProbe = false
 
   public init(url: String, source: Source, key: String, fields: LoadHeaders = LoadHeaders()) {
     (self.url, self.source, self.key, self.fields) = (url, source, key, fields)
@@ -85,6 +89,12 @@ public struct LoadRequest: Sendable {
 }
 
 extension LoadRequest {
+  /// The URL to request, without a fragment; `url` for a `data:` URL.
+  var requestURL: String { if case .http(let resource) = source { resource.requestURL } else { url } }
+
+  /// Whether the header of an image may end the load before its body is complete.
+  var awaitsHeader: Bool { isProbe || want != nil }
+
   /// Whether a response to the request may be stored.
   func mayStore(status: Int, headers answered: HeaderFields) -> Bool {
     Storing.mayStore(mode: cacheMode, requestHeaders: headers, status: status, headers: answered)

@@ -41,6 +41,8 @@ public struct LoadedImage: Sendable {
   public var isKept = true
   /// The number of attempts.
   public var attempts = 1
+  /// For a probe that ended before the body was complete; `byteCount` is 0 then.
+  public var probe: Probe?
   /// The times of the load; nil if the memory fast path answered it at once.
   public var timeline: LoadTimeline?
 
@@ -59,6 +61,14 @@ public struct LoadedImage: Sendable {
     public var byteCount: Int64
     /// The bytes from one row to the next.
     public var stride: Int { width * channels }
+  }
+
+  /// The body of an image of which a probe has received only a part.
+  public struct Probe: Sendable {
+    /// The number of bytes that have arrived.
+    public var received: Int64
+    /// The number of bytes of the whole body, if known.
+    public var length: Int64?
   }
 
   /// The head of a response, as received or stored.

@@ -2,7 +2,15 @@
 public enum Priority: Int, Sendable, CaseIterable, Comparable {
   case lowest, low, normal, high, highest
 
-  public var name: String { "\(self)" }
+  public var name: String {
+    switch self {
+    case .lowest: "lowest"
+    case .low: "low"
+    case .normal: "normal"
+    case .high: "high"
+    case .highest: "highest"
+    }
+  }
 
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -17,12 +17,15 @@ final class PartialBody: Sendable {
   let format: ImageFormat?
   /// The counter of its complete scans; nil if there are none to count.
   let scans: ScanCounter?
+  /// The header of the image, if these bytes suffice and somebody has asked for it.
+  let header: ImageHeader?
 
   init(
-    response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?, scans: ScanCounter? = nil
+    response: PartialResponse, body: Download.Body, byteCount: Int64, format: ImageFormat?, scans: ScanCounter? = nil,
+    header: ImageHeader? = nil
   ) {
     (self.response, self.body, self.byteCount) = (response, body, byteCount)
-    (self.format, self.scans) = (format, scans)
+    (self.format, self.scans, self.header) = (format, scans, header)
   }
 }
 

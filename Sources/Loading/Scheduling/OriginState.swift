@@ -56,7 +56,7 @@ extension Scheduler {
     let putOff = putOff
     for id in origins.ids {
       let record = origins[id.slot]
-      guard record.jobs > 0 || record.health.until != nil else { continue }
+      guard record.isReported else { continue }
       let waiting =
         queue.count(of: id.slot) + putOff.byOrigin[id.slot, default: 0] + heldBack[record.origin, default: 0]
       let state = state(of: id.slot, waiting: waiting, reason: waiting > 0 ? reason(id.slot, putOff) : nil)
@@ -68,6 +68,14 @@ extension Scheduler {
       busiest.insert(state, at: busiest.partitioningIndex { state.precedes($0) })
     }
     return busiest
+  }
+
+  /// The number of origins in each state, of those that have jobs or are suspended or down. O(n) in all origins.
+  var originCounts: [OriginState.Health: Int] {
+    origins.ids.reduce(into: [:]) { counts, id in
+      let record = origins[id.slot]
+      if record.isReported { counts[record.stateOfHealth, default: 0] += 1 }
+    }
   }
 
   func state(of slot: Int32, waiting: Int, reason: WaitReason?) -> OriginState {
@@ -118,6 +126,9 @@ extension Scheduler {
 }
 
 extension Scheduler.OriginRecord {
+  /// Whether the origin has jobs, or is suspended or down.
+  fileprivate var isReported: Bool { jobs > 0 || health.until != nil }
+
   var stateOfHealth: OriginState.Health {
     switch health.state {
     case .healthy: window.isRefused ? .limited : .healthy

@@ -150,7 +150,8 @@ extension Scheduler {
   /// Whether the origin's name lookup, health, window and rate permit a transfer to start.
   func mayStart(at slot: Int32) -> Bool {
     let record = origins[slot]
-    return record.name != .asked && record.active < record.health.allowance(window: record.window.size)
+    return (record.name == .found || record.name == .unknown && !limits.needsPermission)
+      && record.active < record.health.allowance(window: record.window.size)
       && record.nextStart == nil
   }
 
@@ -166,7 +167,7 @@ extension Scheduler {
       return known
     }
     var record = OriginRecord(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false)))
-    if origin.isAddress { record.name = .found }
+    if origin.isAddress, !limits.needsPermission { record.name = .found }
     let id = origins.insert(record)
     queue.admit(id.slot)
     return id

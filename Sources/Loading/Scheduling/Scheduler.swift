@@ -75,9 +75,9 @@ struct Scheduler: ~Copyable {
 
   /// The state of the lookup of an origin's name.
   enum Name {
-    /// Not looked up. Each transfer looks it up itself.
+    /// Not looked up. Each transfer looks it up itself, unless the origin needs a permission.
     case unknown
-    /// Being looked up. No transfer starts before the result.
+    /// Being looked up, or asked for its permission. No transfer starts before the result.
     case asked
     case found
   }
@@ -99,7 +99,9 @@ struct Scheduler: ~Copyable {
     var startsAtLastAnswer: UInt64 = 0
     /// The start number of the last transfer before the window last shrank: transfers up to it do not shrink it again.
     var lastShrink: UInt64 = 0
-    /// When the next transfer may start (`--rate`).
+    /// The minimum time between two starts that the origin asks for (`Crawl-delay`).
+    var crawlDelay: Duration?
+    /// When the next transfer may start (`--rate`, `Crawl-delay`).
     var nextStart: ContinuousClock.Instant?
     /// The error that shows that it is down.
     var failure: LoadError?

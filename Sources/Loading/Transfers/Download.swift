@@ -36,9 +36,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
       @Sendable (ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
     /// Called with a partial body that is not continued.
     var discard: @Sendable (Body) -> Void
+    /// The header field by which the server refuses the use of the image; nil if none does.
+    var refusal: @Sendable (ResponseHead) -> String? = { _ in nil }
     /// Called when the head of a response has arrived.
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
+    /// Called once when the header of the image is known, if that was requested. The transfer pauses then.
+    var onHeader: (@Sendable (ArrivedHeader) -> Void)?
     /// Called when a preview may be worth making.
     var onScan: (@Sendable (ArrivingImage) -> Void)?
     var onEnd: @Sendable (Outcome) -> Void
@@ -56,6 +60,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     /// The number of `resume` calls before the transfer had an ID.
     var owedResumes = 0
     var wantsPreviews = false
+    var wantsHeader = false
+    var header: ArrivedHeader?
   }
 
   /// The partial body of the previous attempt, until the response decides about it.
@@ -70,11 +76,14 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var sink: BodySink?
   private var format: ImageFormat?
   private var isNotAnImage = false
+  /// The header field that refuses the use of the image.
+  private var refusingRule: String?
   private var received: Int64 = 0
   private var progressThrottle: ProgressThrottle
   /// Nil when no more scans can be counted.
   private var scans: ScanCounter? = ScanCounter()
   private var previewThrottle = PreviewThrottle()
+  private var inspector = HeaderInspector()
 
   /// - Parameter partialBody: the partial body of the previous attempt. The download owns it from here on.
   init(_ configuration: Configuration, partialBody: PartialBody? = nil) {
@@ -106,6 +115,15 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// Enables `onScan`, which is called when a preview may be worth making.
   func wantPreviews() { shared.withLock { $0.wantsPreviews = true } }
 
+  /// Requests the header of the image as soon as it has arrived. Returns it if it is known; otherwise `onHeader` gets it
+  /// if the first bytes of the body suffice.
+  func wantHeader() -> ArrivedHeader? {
+    shared.withLock { shared in
+      shared.wantsHeader = true
+      return shared.header
+    }
+  }
+
   // MARK: - TransferConsumer
 
   func received(head: ResponseHead) -> Verdict {
@@ -127,6 +145,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
+    if let rule = configuration.refusal(head) {
+      refusingRule = rule
+      return .discard
+    }
     headReceivedAt = configuration.unixTime()
     if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
@@ -146,8 +168,31 @@ final class Download: TransferConsumer, @unchecked Sendable {
     case .spool(let spooled): sink = configuration.makeSink(head, whole, spooled) { [weak self] in self?.resume() }
     case .failed: break
     }
-    return .proceed
+    return partialBody.header.map { arrived($0, in: head) } ?? .proceed
   }
+
+  /// Reports the header of the image and pauses the transfer, if the header was requested.
+  private func arrived(_ image: ImageHeader, in head: ResponseHead) -> Verdict {
+    let header = ArrivedHeader(head: head, image: image, received: received, length: contentLength)
+    let isWanted = shared.withLock { shared in
+      shared.header = header
+      return shared.wantsHeader
+    }
+    guard isWanted, let onHeader = configuration.onHeader else { return .proceed }
+    onHeader(header)
+    return .pause
+  }
+
+  /// Reads the header of the image from the bytes so far, if it was requested.
+  private func inspectHeader() -> Verdict {
+    guard let format, let head, shared.withLock({ $0.wantsHeader && $0.header == nil }),
+      let image = inspector.inspect(bytes, ofLength: contentLength, format: format)
+    else { return .proceed }
+    return arrived(image, in: head)
+  }
+
+  /// The number of bytes of the whole content; nil if the head has none, or that of a coded content.
+  private var contentLength: Int64? { head?.headers["content-encoding"] == nil ? head?.contentLength : nil }
 
   /// The response that a partial body of this attempt would belong to; nil if the next attempt must start from the
   /// beginning. Computed only when needed: most bodies are small and arrive complete.
@@ -160,7 +205,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  private var contentError: LoadError {
+  private var contentError: LoadError? {
+    if let refusingRule {
+      var error = LoadError(.robots, "the server does not allow it (\(refusingRule))")
+      error.rule = refusingRule
+      return error
+    }
+    guard isNotAnImage else { return nil }
     if received == 0 { return LoadError(.notAnImage, "the response has no content") }
     let type = head?.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
     return LoadError(.notAnImage, LoadError.unknownFormat.message + type)
@@ -189,22 +240,25 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
     reportProgress()
     reportScan()
-    guard bytes.count > Self.spoolThreshold, let head else { return .proceed }
+    let verdict = inspectHeader()
+    guard bytes.count > Self.spoolThreshold, let head else { return verdict }
     let sink = configuration.makeSink(head, partial, nil) { [weak self] in self?.resume() }
     self.sink = sink
     defer { bytes = [] }
-    return bytes.withUnsafeBytes { sink.append($0) }
+    let appended = bytes.withUnsafeBytes { sink.append($0) }
+    return appended == .proceed ? verdict : appended
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
     var ending = Outcome(outcome: whole == nil ? outcome : ofWhole(outcome))
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
-      format == nil, sink == nil, !isRecognisable(complete: true)
+      refusingRule == nil, format == nil, sink == nil, !isRecognisable(complete: true)
     {
       isNotAnImage = true
     }
-    (ending.contentError, ending.isRangeMismatch) = (isNotAnImage ? contentError : nil, isRangeMismatch)
+    (ending.contentError, ending.isRangeMismatch) = (contentError, isRangeMismatch)
     (ending.format, ending.received, ending.scans) = (format, received, scans)
+    ending.header = shared.withLock { $0.header?.image }
     ending.partialBody = partialBody.take()
     guard let sink else {
       ending.body = .bytes(bytes)

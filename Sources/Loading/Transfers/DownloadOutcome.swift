@@ -14,6 +14,8 @@ extension Download {
     var format: ImageFormat?
     /// The complete scans of an interrupted body.
     var scans: ScanCounter?
+    /// The header of the image, if it was read while the body arrived.
+    var header: ImageHeader?
     /// The error if the first bytes are not an image.
     var contentError: LoadError?
     /// The partial body that another attempt can continue; `body` is empty then.
@@ -36,7 +38,8 @@ extension Download.Outcome {
     guard let partial, partial.hasRest(after: received) else { return self }
     if case .failed = body { return self }
     var ending = self
-    ending.partialBody = PartialBody(response: partial, body: body, byteCount: received, format: format, scans: scans)
+    ending.partialBody = PartialBody(
+      response: partial, body: body, byteCount: received, format: format, scans: scans, header: header)
     ending.body = .bytes([])
     return ending
   }

@@ -61,9 +61,14 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     let identity = job.request.partialIdentity(in: job.first.partition)
     let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
-    storage.perform({ [storage] in
-      storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
-    }) { [weak self] partialBody in
+    let wantsHeader = hasLoad(in: id, where: { $0.request.awaitsHeader })
+    storage.perform(
+      "resume",
+      { [storage] in
+        storage.resumePartial(
+          identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything, readingHeader: wantsHeader)
+      }
+    ) { [weak self] partialBody in
       guard let self else { return }
       guard self.jobs.contains(id), self.scheduler.job(id)?.hasSubscribers == true else {
         if let partialBody { self.storage.retainForResume(partialBody.body) }
@@ -89,6 +94,7 @@ extension JobCoordinator {
     let download = makeDownload(for: id, job, url, resuming: partialBody)
     // Before the transfer starts: the first piece of the body may be the only one for a long time.
     if hasLoad(in: id, where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
+    if hasLoad(in: id, where: { $0.request.awaitsHeader }) { _ = download.wantHeader() }
     let transfer = transport.start(request, consumer: download)
     jobs[id.slot].transferStarted(transfer, download)
     download.began { [transport] in transport.resume(transfer) }
@@ -105,6 +111,7 @@ extension JobCoordinator {
         LoadingActor.run(for: source) { [weak self] in self?.firstByteReceived(id) }
       }
     }
+    let robotsUserAgent = robots.userAgent
     let configuration = Download.Configuration(
       acceptsAnything: first.request.validation == .none, requestHeaders: first.request.headers,
       makeSink: { head, partial, spooled, onRoom in
@@ -115,12 +122,16 @@ extension JobCoordinator {
         return storage.makeSink(
           keeping: mayKeep, expected: head.contentLength, of: stored, continuing: spooled, onRoom: onRoom)
       },
-      discard: { storage.discard($0) }, onAnswer: onAnswer,
+      discard: { storage.discard($0) },
+      refusal: { head in
+        robotsUserAgent.flatMap { UsageDirectives.refusal(in: head.headers, userAgent: $0) }
+      }, onAnswer: onAnswer,
       onProgress: { received, total in
         LoadingActor.run(for: source) { [weak self] in
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
         }
       },
+      onHeader: { header in LoadingActor.run(for: source) { [weak self] in self?.headerArrived(header, of: id) } },
       onScan: { scans in LoadingActor.run(for: source) { [weak self] in self?.previews.make(from: scans, of: id) } },
       onEnd: { ending in LoadingActor.run(for: source) { [weak self] in self?.ended(id, ending) } },
       unixTime: storage.now)
@@ -142,12 +153,37 @@ extension JobCoordinator {
     return tiers
   }
 
+  /// Ends the loads of a job that need no more than the header of the image. The transfer pauses until then.
+  private func headerArrived(_ header: ArrivedHeader, of id: JobID) {
+    forEachLoad(of: id) { endEarly($0, of: id, header) }
+    guard let job = jobs[id], let transfer = job.transfer else { return }
+    if scheduler.job(id)?.hasSubscribers == true { return transport.resume(transfer) }
+    guard job.hasAnsweredProbe else { return }
+    // A load that follows at once waits until the partial body can be resumed.
+    cache.pending.beginStore(of: job.identity)
+    jobs[id.slot].partialBodyPromised()
+  }
+
+  /// Ends a load that needs no more than the header of the image: a probe, or a load that does not want the image. A
+  /// load with other request headers waits for the end of the response, whose Vary decides whether it is answered.
+  func endEarly(_ load: ActiveLoad, of id: JobID, _ header: ArrivedHeader) {
+    guard let job = jobs[id], load === job.first || load.request.headers == job.request.headers else { return }
+    if let objection = load.request.want?.objection(to: header.image) {
+      deliveries.complete(load, .failure(LoadError(.unwanted, objection)), at: .answer)
+    } else if load.request.isProbe {
+      jobs[id.slot].probeAnswered()
+      deliveries.complete(load, .success(LoadedImage(header, for: load.request)), at: .answer)
+    }
+  }
+
   /// Handles the end of a transfer.
   private func ended(_ id: JobID, _ ending: Download.Outcome) {
-    switch ending.outcome {
-    case .success(let summary): counts.bytes += summary.bytesReceived
-    case .failure(let error): counts.bytes += error.bytesReceived
-    }
+    let bytes =
+      switch ending.outcome {
+      case .success(let summary): summary.bytesReceived
+      case .failure(let error): error.bytesReceived
+      }
+    counts.bytes += bytes
     reportSignal(of: ending.outcome, by: id)
     guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
     if isSuperseded(id) { jobs[id.slot].superseded() }
@@ -155,7 +191,11 @@ extension JobCoordinator {
     recordTransfer(of: id, ending.outcome)
     let isWanted = scheduler.job(id)?.hasSubscribers == true
     let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
-    if actions.contains(where: \.isSuccess) { counts.succeeded += 1 } else { counts.failed += 1 }
+    let hasSucceeded = actions.contains(where: \.isSuccess)
+    if hasSucceeded { counts.succeeded += 1 } else { counts.failed += 1 }
+    if let job = jobs[id] {
+      counts.busiestOrigins.count(job.request.origin, hasSucceeded: hasSucceeded, bytes: bytes)
+    }
     perform(actions, for: id)
   }
 
@@ -204,6 +244,10 @@ extension JobCoordinator {
   /// Looks up the host names of origins that transfers are about to contact.
   private func lookUpNames() {
     for (id, origin) in scheduler.takeNamesToAsk() {
+      if origin.isAddress || scheduler.limits.maxLookUps == 0 {
+        askForPermission(id, origin)
+        continue
+      }
       let source = WorkSource()
       transport.lookUp(origin) { resolution in
         LoadingActor.run(for: source) { [weak self] in self?.lookedUp(id, origin, resolution) }
@@ -212,11 +256,36 @@ extension JobCoordinator {
   }
 
   private func lookedUp(_ id: OriginID, _ origin: Origin, _ resolution: NameResolution) {
-    guard resolution.outcome == .unanswered else { return scheduler.nameFound(id, after: resolution.duration) }
+    guard resolution.outcome == .unanswered else { return askForPermission(id, origin, after: resolution.duration) }
     var error = LoadError(.resolve, "no name server answered for \(origin.host)")
     error.isOriginDown = true
     let waiting = scheduler.nameUnanswered(id, error: error, now: LoadingActor.now, random: &random)
     if !waiting.isEmpty { endAll(waiting, at: origin, error) }
+  }
+
+  /// Lets an origin whose name is known start transfers, when its robots.txt is known or ignored.
+  ///
+  /// - Parameter lookUp: how long the lookup of its name took.
+  private func askForPermission(_ id: OriginID, _ origin: Origin, after lookUp: Duration = .zero) {
+    guard robots.isObeyed else { return scheduler.nameFound(id, after: lookUp) }
+    robots.ask(origin) { [weak self] permission in
+      guard let self else { return }
+      self.scheduler.setCrawlDelay(permission.rules.crawlDelay, of: id)
+      for job in self.scheduler.queuedJobs(of: id) { _ = self.isPermitted(job) }
+      self.scheduler.nameFound(id, after: lookUp)
+    }
+  }
+
+  /// Whether the permission of the job's origin allows its transfer, as far as is known. If not, the job ends.
+  func isPermitted(_ id: JobID) -> Bool {
+    guard robots.isObeyed, case .http(let url)? = jobs[id]?.request.source else { return true }
+    guard let permission = robots.permission(of: url.origin) else {
+      scheduler.permissionExpired(for: id)
+      return true
+    }
+    guard let refusal = permission.refusal(of: url) else { return true }
+    fail(id, refusal)
+    return false
   }
 
   /// Ends the jobs and prefetch items that wait for an origin that is down.
@@ -244,6 +313,10 @@ extension JobCoordinator {
     if error.isRetryable {
       switch scheduler.retry(id, retryAfter: error.retryAfter, now: LoadingActor.now, random: &random) {
       case .retry(let attempt, let delay):
+        counts.retries += 1
+        if let request = jobs[id]?.request {
+          loader?.trace?.retrying(request, attempt: attempt, delay: delay, after: error)
+        }
         record(for: id) { $0.restart(at: LoadingActor.now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
       case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil

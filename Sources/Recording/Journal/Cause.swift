@@ -14,6 +14,8 @@ public enum Cause: Sendable {
   case termination
   /// A result of another thread, by the number of its `WorkSource`.
   case work(UInt64)
+  /// The figures of the session are collected for another part of the worker.
+  case figures
   /// The start of work that may start, after a batch of other causes.
   case advance
   /// The head of a transfer's response.

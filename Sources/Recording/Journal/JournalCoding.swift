@@ -30,6 +30,7 @@ struct JournalCoding: Sendable {
     case .work(let source):
       begin("work")
       line.set("source", JSON(source))
+    case .figures: begin("figures")
     case .advance: begin("advance")
     case .response(let transfer, let head):
       begin("response")
@@ -145,6 +146,7 @@ struct JournalCoding: Sendable {
     case "endOfInput": return .endOfInput(failed: try line.flag("failed"))
     case "termination": return .termination
     case "work": return .work(try line.number("source"))
+    case "figures": return .figures
     case "advance": return .advance
     case "response": return .response(transfer: try line.number("transfer"), try head(line))
     case "body": return .body(transfer: try line.number("transfer"), count: Int(try line.number("bytes")), [])

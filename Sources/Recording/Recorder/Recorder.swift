@@ -6,7 +6,7 @@ internal import Threads
 ///
 /// While a session is recorded, the loading thread and the transport's thread handle one cause at a time, so that the
 /// journal has one order, and the time stands still meanwhile.
-public final class Recorder: WorkSequencer {
+public final class Recorder: WorkSequencer, SessionObserver {
   private struct Current {
     var moment: Moment
     /// The values that the session has read from other threads since the last cause.
@@ -67,7 +67,7 @@ public final class Recorder: WorkSequencer {
   }
 
   /// Records a line for the host.
-  public var onLine: @LoadingActor @Sendable ([UInt8]) -> Void { { self.record(.sent($0)) } }
+  public func sent(_ line: [UInt8]) { record(.sent(line)) }
 
   /// Records the end of the session.
   public func ended(status: Int32) {

@@ -1,6 +1,6 @@
 internal import LineRPC
 
-/// The paths of a host in requests: the targets of `saveTo`, and the files of `store`.
+/// The paths of a host in requests: the targets of `saveTo`, the files of `store`, and those of traces.
 enum RequestPaths {
   struct Path: Equatable {
     let text: String
@@ -26,7 +26,7 @@ enum RequestPaths {
       .object(
         call.mapValues { name, value in
           guard name == "params", case .object(let params) = value else { return value }
-          return .object(replacing(inParams: params, isStore: call["method"] == .string("store"), transform))
+          return .object(replacing(inParams: params, of: call["method"], transform))
         })
     default: line
     }
@@ -51,13 +51,14 @@ enum RequestPaths {
   }
 
   private static func replacing(
-    inParams params: JSONObject, isStore: Bool, _ transform: (Path) -> String
+    inParams params: JSONObject, of method: JSON?, _ transform: (Path) -> String
   ) -> JSONObject {
-    params.mapValues { name, value in
-      guard name == "saveTo" || isStore && name == "path", case .string(let text) = value, text.hasPrefix("/") else {
-        return value
-      }
-      return .string(transform(Path(text: text, isContent: name == "path")))
+    let (isStore, isTrace) = (method == .string("store"), method == .string("trace"))
+    return params.mapValues { name, value in
+      guard name == "saveTo" || name == "path" && (isStore || isTrace), case .string(let text) = value,
+        text.hasPrefix("/")
+      else { return value }
+      return .string(transform(Path(text: text, isContent: name == "path" && isStore)))
     }
   }
 }

@@ -23,11 +23,12 @@ struct EffectCheck {
   }
 
   /// Compares an effect of the replay, in its sanitized form, with the next recorded one.
-  mutating func compare(_ replayed: JSON) -> Outcome {
+  mutating func compare(_ replayed: JSON, _ mask: inout AnswerMask) -> Outcome {
     guard next < group.effects.count else { return .unrecorded(.added(replayed, after: group.line + next)) }
     let (line, recorded) = group.effects[next]
     next += 1
-    guard let path = EffectComparison.difference(recorded, replayed) else { return .same }
+    let (shownRecorded, shownReplayed) = mask.hide(in: recorded, replayed)
+    guard let path = EffectComparison.difference(shownRecorded, shownReplayed) else { return .same }
     return .different(.changed(recorded, replayed, at: path, line: line))
   }
 

@@ -15,11 +15,11 @@ struct HostFolder: Sendable {
 
   private func make(_ path: HostPath) throws(RecordingError) {
     let local = root + path.path
-    if path.hasParent, let slash = local.lastIndex(of: "/") { try makeFolders(String(local[..<slash])) }
+    if path.hasParent, let slash = local.lastIndex(of: "/") { try createFolders(String(local[..<slash])) }
     switch path.kind {
     // A later request for the same path finds what the session has made of it.
     case .missing, .other: break
-    case .folder: try makeFolders(local)
+    case .folder: try createFolders(local)
     case .file: try makeFile(local, path)
     }
   }
@@ -42,15 +42,16 @@ struct HostFolder: Sendable {
       truncate(local, off_t(path.byteCount))
     }
   }
+}
 
-  private func makeFolders(_ path: String) throws(RecordingError) {
-    if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
-      throw systemFailure("the folder \(path) cannot be created")
-    }
-    try makeFolders(String(path[..<slash]))
-    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-      throw systemFailure("the folder \(path) cannot be created")
-    }
+/// Creates a folder with its missing parents.
+public func createFolders(_ path: String) throws(RecordingError) {
+  if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
+  guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex else {
+    throw systemFailure("the folder \(path) cannot be created")
+  }
+  try createFolders(String(path[..<slash]))
+  guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+    throw systemFailure("the folder \(path) cannot be created")
   }
 }

@@ -1,12 +1,22 @@
 public import LineRPC
 public import Loading
 
+/// Receives what a session does: a recorder or a replayer.
+public protocol SessionObserver: Sendable {
+  /// Receives a line for the host, with its LF.
+  @LoadingActor func sent(_ line: [UInt8])
+
+  /// Receives the exit status. The session does nothing more.
+  @LoadingActor func ended(status: Int32)
+}
+
 /// A session that can be replayed.
 @LoadingActor
 public protocol ReplayableSession: AnyObject {
   func receive(_ batch: [Incoming])
   func endOfInput(failed: Bool)
   func terminate()
+  func collectFigures()
   func advance() -> ContinuousClock.Instant?
 }
 

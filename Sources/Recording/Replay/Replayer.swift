@@ -6,7 +6,7 @@ internal import Threads
 /// Replays a recorded session: repeats its causes in their order and at their times, and compares its effects.
 ///
 /// The disk thread and the decoders really work. What they return waits here until its turn.
-public final class Replayer: WorkSequencer {
+public final class Replayer: WorkSequencer, SessionObserver {
   private struct Arrivals {
     /// The work that other threads have passed to the loading thread, by the number of its source.
     var work: [UInt64: FIFO<@LoadingActor @Sendable () -> Void>] = [:]
@@ -32,6 +32,7 @@ public final class Replayer: WorkSequencer {
   @LoadingActor private var bodies: ReplayBodies
   /// The check of the present cause, or of the next one if it waits.
   @LoadingActor private var check: EffectCheck?
+  @LoadingActor private var mask = AnswerMask()
   @LoadingActor private var isRunning = false
   @LoadingActor private var hasEnded = false
 
@@ -151,6 +152,7 @@ public final class Replayer: WorkSequencer {
       session?.receive(batch)
     case .endOfInput(let failed): session?.endOfInput(failed: failed)
     case .termination: session?.terminate()
+    case .figures: session?.collectFigures()
     case .work(let source):
       let work = arrivals.withLock { arrivals in
         let work = arrivals.work[source]?.popFirst()
@@ -183,6 +185,7 @@ public final class Replayer: WorkSequencer {
     case .invalid(let message): return .call(.refused(.parseError(message), id: nil))
     case .tooLong(let limit): return .tooLong(limit: limit)
     case .json(let json, _, let paths):
+      mask.note(json)
       let local = try host.localized(RequestPaths.localized(json, sanitizer.paths), paths)
       return JournalWriter.line(local).withUnsafeBytes { Incoming(line: $0) }
     }
@@ -209,7 +212,7 @@ public final class Replayer: WorkSequencer {
   @LoadingActor
   private func compare(_ effect: Effect) {
     guard !hasEnded, check != nil else { return }
-    switch check?.compare(sanitizer.clean(effect.json)) {
+    switch check?.compare(sanitizer.clean(effect.json), &mask) {
     case .same, nil: break
     // A journal that was cut may lack effects of its last cause.
     case .unrecorded where recording.isIncomplete && progress == recording.causeCount: end(.success(()))

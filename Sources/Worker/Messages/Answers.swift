@@ -1,4 +1,3 @@
-internal import HTTPTypes
 internal import LineRPC
 internal import Loading
 
@@ -9,20 +8,25 @@ final class LoadAnswer: LoadObserver {
   private unowned let session: Session
   let load: LoadID
   private let token: RequestToken
-  private let url: String
+  private let subject: LoadSubject
+  /// The events that the host requested.
+  private let events: LoadRequest.Events
 
-  init(to token: RequestToken, by load: LoadID, of url: String, in session: Session) {
+  init(to token: RequestToken, by load: LoadID, of request: LoadRequest, in session: Session) {
     self.session = session
     self.load = load
     self.token = token
-    self.url = url
+    subject = LoadSubject(request, as: load)
+    events = request.events
     session.begin(self, for: token)
   }
 
   func load(_ id: LoadID, did event: LoadEvent) {
-    let url = url
+    session.logEvent(event, of: subject, token)
+    let url = subject.url
     switch event {
     case .started(let attempt):
+      guard events.contains(.started) else { return }
       session.send("started", about: token) { writer in
         writer.member("url", url)
         writer.member("attempt", attempt)
@@ -34,6 +38,7 @@ final class LoadAnswer: LoadObserver {
         if let total { writer.member("total", total) }
       }
     case .retrying(let attempt, let delay, let kind):
+      guard events.contains(.retrying) else { return }
       session.send("retrying", about: token) { writer in
         writer.member("url", url)
         writer.member("attempt", attempt)
@@ -55,7 +60,7 @@ final class LoadAnswer: LoadObserver {
   }
 
   func load(_ id: LoadID, ended result: Result<LoadedImage, LoadError>) {
-    session.answer(token, with: result, of: url)
+    session.answer(token, with: result, of: subject)
   }
 }
 
@@ -67,12 +72,17 @@ final class PrefetchAnswer: PrefetchObserver {
   private let token: RequestToken
   /// The names of the requested events.
   private let events: Set<String>
+  /// The fields that all items have, for the log.
+  private let headers: LoadHeaders
 
-  init(to token: RequestToken, by load: LoadID, events: Set<String>, in session: Session) {
+  init(
+    to token: RequestToken, by load: LoadID, events: Set<String>, headers: LoadHeaders, in session: Session
+  ) {
     self.session = session
     self.load = load
     self.token = token
     self.events = events
+    self.headers = headers
     session.begin(self, for: token)
   }
 
@@ -85,7 +95,13 @@ final class PrefetchAnswer: PrefetchObserver {
     }
   }
 
-  func prefetch(_ id: LoadID, item url: String, ended result: Result<LoadedImage, LoadError>) {
+  func prefetch(_ id: LoadID, item: Prefetch.Item, did event: LoadEvent) {
+    session.logEvent(event, of: LoadSubject(item), token)
+  }
+
+  func prefetch(_ id: LoadID, item: Prefetch.Item, ended result: Result<LoadedImage, LoadError>) {
+    session.logEnd(of: LoadSubject(item), token, result)
+    let url = item.url
     switch result {
     case .success(let image) where events.contains("completed"):
       session.send("completed", about: token) { $0.members(of: image, url: url) }
@@ -101,9 +117,11 @@ final class PrefetchAnswer: PrefetchObserver {
   func prefetch(_ id: LoadID, ended result: Result<Prefetch.Summary, LoadError>) {
     switch result {
     case .success(let summary):
+      if session.logsLoads { session.log.write(.prefetchCompleted(id, token.id, headers, summary)) }
       session.counts.succeeded += 1
       session.answer(token) { $0.members(of: summary) }
     case .failure(let error):
+      if session.logsLoads { session.log.write(.prefetchFailed(id, token.id, headers, error)) }
       session.count(error)
       session.answer(token, WireErrors.wire(error, url: nil))
     }
@@ -134,27 +152,40 @@ extension Session {
   }
 
   /// Answers with the result of a load.
-  func answer(_ token: RequestToken, with result: Result<LoadedImage, LoadError>, of url: String) {
+  fileprivate func answer(_ token: RequestToken, with result: Result<LoadedImage, LoadError>, of load: LoadSubject) {
     switch result {
-    case .success(let image): answer(token, with: image, of: url)
+    case .success(let image): answer(token, with: image, of: load)
     case .failure(let error):
-      logEnd(of: url) { "\(error.kind.rawValue): \(error.message)" }
+      logEnd(of: load, token, result)
       count(error)
-      answer(token, WireErrors.wire(error, url: url))
+      answer(token, WireErrors.wire(error, url: load.url))
     }
   }
 
-  func answer(_ token: RequestToken, with image: LoadedImage, of url: String) {
-    logEnd(of: url) {
-      "\(image.cache.rawValue), \(image.byteCount) bytes, \(image.timeline.map { $0.total / 1000 } ?? 0) ms"
-    }
+  func answer(_ token: RequestToken, with image: LoadedImage, of load: LoadSubject) {
+    if logsLoads { log.write(.loadCompleted(load, token.id, image)) }
     counts.succeeded += 1
-    answer(token) { $0.members(of: image, url: url) }
+    answer(token) { writer in
+      if load.isProbe {
+        writer.members(ofProbe: image, url: load.url)
+      } else {
+        writer.members(of: image, url: load.url)
+      }
+    }
     if image.data != nil { pauseDeliveryIfCongested() }
   }
 
-  private func logEnd(of url: String, _ outcome: () -> String) {
-    log.debug { "\((try? ResourceURL(url))?.redacted ?? url): \(outcome())" }
+  fileprivate func logEvent(_ event: LoadEvent, of load: LoadSubject, _ token: RequestToken) {
+    if logsLoads, let event = LogEvent.load(load, token.id, did: event) { log.write(event) }
+  }
+
+  fileprivate func logEnd(of load: LoadSubject, _ token: RequestToken, _ result: Result<LoadedImage, LoadError>) {
+    switch result {
+    case .success(let image): if logsLoads { log.write(.loadCompleted(load, token.id, image)) }
+    case .failure(let error):
+      let event = LogEvent.loadFailed(load, token.id, error)
+      if logsLoads || event.level < .debug { log.write(event) }
+    }
   }
 
   fileprivate func count(_ error: LoadError) {

@@ -29,6 +29,10 @@ extension JSONWriter {
     if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }
     if image.attempts > 1 { member("attempts", image.attempts) }
+    timing(of: image)
+  }
+
+  private mutating func timing(of image: LoadedImage) {
     object("timing") { writer in
       guard let timeline = image.timeline else {
         writer.member("queuedMs", 0)
@@ -38,6 +42,28 @@ extension JSONWriter {
       let isTransferred = image.cache == .miss || image.cache == .revalidated
       writer.members(of: timeline, firstByte: isTransferred ? timeline.firstByte : nil)
     }
+  }
+
+  /// The result of a probe.
+  mutating func members(ofProbe image: LoadedImage, url: String) {
+    member("url", url)
+    member("key", image.key)
+    member("cache", image.cache.rawValue)
+    if let length = image.probe.map({ $0.length }) ?? image.byteCount { member("bytes", length) }
+    if let probe = image.probe { member("received", probe.received) }
+    member("mediaType", image.mediaType)
+    if let format = image.format { member("format", format) }
+    if let width = image.width { member("width", width) }
+    if let height = image.height { member("height", height) }
+    if image.frames > 1 { member("frames", image.frames) }
+    if image.orientation != 1 { member("orientation", image.orientation) }
+    if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
+      member("finalURL", finalURL)
+    }
+    if let tag = image.response?.headers["etag"] { member("etag", tag) }
+    if let date = image.response?.headers["last-modified"] { member("lastModified", date) }
+    if image.attempts > 1 { member("attempts", image.attempts) }
+    timing(of: image)
   }
 
   private mutating func members(of pixels: LoadedImage.Pixels) {

@@ -17,6 +17,7 @@ enum WireErrors {
     case .blockedAddress: 2009
     case .recentlyFailed: 2010
     case .network: 2011
+    case .robots: 2012
     case .notCached: 3001
     case .diskFull: 3002
     case .io: 3003
@@ -27,6 +28,7 @@ enum WireErrors {
     case .decoderCrashed: 4005
     case .decodeTimeout: 4006
     case .digestMismatch: 4007
+    case .unwanted: 4008
     case .shuttingDown: 5001
     case .overloaded: 5002
     case .cancelled: -32800
@@ -41,6 +43,7 @@ enum WireErrors {
     if let url { details.set("url", .string(url)) }
     if error.attempts > 1 { details.set("attempts", .integer(Int64(error.attempts))) }
     if error.isOriginDown { details.set("originDown", .bool(true)) }
+    if let rule = error.rule { details.set("rule", .string(rule)) }
     if let status = error.status { details.set("status", .integer(Int64(status))) }
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }

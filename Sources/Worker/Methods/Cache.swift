@@ -19,11 +19,17 @@ extension Session {
         throw .invalidParams(member: "failures", "failures must be true")
       }
       let count = loader.clearFailures()
+      log.write(.cleared(token.id, ("failures", nil), nil, removed: count, bytes: 0))
       return answer(token) { $0.members(removed: count, bytes: 0) }
     }
-    loader.clear(try filter(params, present.first), in: tiers) { [weak self] result in
+    let filter = try filter(params, present.first)
+    loader.clear(filter, in: tiers) { [weak self] result in
       switch result {
-      case .success(let (removed, bytes)): self?.answer(token) { $0.members(removed: removed, bytes: bytes) }
+      case .success(let (removed, bytes)):
+        self?.log.write(
+          .cleared(
+            token.id, (present.first ?? "all", filter.loggedValue), tiers, removed: removed, bytes: bytes))
+        self?.answer(token) { $0.members(removed: removed, bytes: bytes) }
       case .failure(let error): self?.answer(token, WireErrors.wire(error, url: nil))
       }
     }
@@ -37,7 +43,11 @@ extension Session {
     case "key": return .key(try params.label("key") ?? "")
     // `label` refuses an empty prefix, which would match the whole cache.
     case "prefix": return .prefix(try params.label("prefix") ?? "")
-    case "host": return try host(try params.string("host") ?? "")
+    case "host":
+      guard let filter = ClearFilter.host(try params.string("host") ?? "") else {
+        throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
+      }
+      return filter
     case "olderThanSeconds":
       return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
     case "expired":
@@ -47,17 +57,6 @@ extension Session {
       return .expired
     default: return .all
     }
-  }
-
-  /// Parses `name` or `name:port`. An IPv6 address must be in brackets.
-  private func host(_ text: String) throws(RPCError) -> ClearFilter {
-    guard let url = try? ResourceURL("http://\(text)/"), url.userInfo == nil, url.requestTarget == "/",
-      !text.contains("#"), text.last != ":"
-    else {
-      throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
-    }
-    let hasPort = text.last != "]" && text.contains(":")
-    return .host(url.host, port: hasPort ? url.port : nil)
   }
 
   /// Reports the state of the cache for a URL or key, without a transfer.
@@ -118,6 +117,18 @@ extension Session {
       case .success(let image): self?.answer(token) { $0.members(of: image, url: url) }
       case .failure(let error): self?.answer(token, WireErrors.wire(error, url: url))
       }
+    }
+  }
+}
+
+extension ClearFilter {
+  /// The value for the log; nil if there is none, or if it may contain a query.
+  fileprivate var loggedValue: JSON? {
+    switch self {
+    case .url(let url, _): (try? ResourceURL(url)).map { .string($0.redacted) }
+    case .host(let host, let port): .string(port.map { "\(host):\($0)" } ?? host)
+    case .olderThan(let seconds): .count(seconds)
+    case .key, .prefix, .expired, .all, .every: nil
     }
   }
 }

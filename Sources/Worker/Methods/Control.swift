@@ -7,6 +7,7 @@ extension Session {
     let params = try Parameters(params, known: Method.cancel.parameters)
     let selection = try selection(params, Method.cancel.parameters)
     let count = selection.map { loader.cancel($0) } ?? 0
+    if logsLoads { log.write(.cancelled(token.id, by: try params.one(of: Method.cancel.parameters), count)) }
     answer(token) { $0.member("cancelled", count) }
   }
 
@@ -43,6 +44,7 @@ extension Session {
   func setPaused(_ isPaused: Bool, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: Method.pause.parameters)
     loader.isPaused = isPaused
+    log.write(.paused(isPaused, token.id))
     answer(token) { $0.member("paused", isPaused) }
   }
 

@@ -16,20 +16,24 @@ extension Session {
       error.details.set("supported", .array([.integer(1)]))
       throw error
     }
+    var (name, version): (String?, String?)
     if let client = params.value("client") {
       guard case .object(let client) = client else {
         throw .invalidParams(member: "client", "client must be an object")
       }
       let names = try Parameters(client, known: ["name", "version"])
-      _ = try (names.string("name"), names.string("version"))
+      (name, version) = try (names.string("name"), names.string("version"))
     }
+    var changed: [String] = []
     if let value = params.value("options") {
       guard case .object(let object) = value else {
         throw .invalidParams(member: "options", "options must be an object")
       }
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
+      changed = object.members.map(\.name)
     }
     let source = WorkSource()
+    log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
     loader.decoder.formats { formats in
       LoadingActor.run(for: source) { [weak self] in self?.answerInitialize(token, formats) }
     }
@@ -67,6 +71,7 @@ extension Session {
   /// Changes options for everything that starts from now on.
   func configure(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     apply(try options.changed(by: params, tierIsOn: storage.tier != nil))
+    if !params.isEmpty { log.write(.optionsChanged(token.id, params.members.map(\.name))) }
     let options = options
     answer(token) { writer in
       for definition in OptionDefinition.all where definition.isRuntime { definition.write(options, to: &writer) }
@@ -76,16 +81,8 @@ extension Session {
   /// Reports counters and the current state.
   func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: Method.stats.parameters)
-    loader.statistics { [weak self, transport] statistics in
-      let source = WorkSource()
-      transport.resolverStatistics { resolver in
-        LoadingActor.run(for: source) {
-          guard let self else { return }
-          let resolver = resolver ?? ResolverStatistics(kind: self.options.resolver)
-          let (uptime, counts) = (self.startedAt.duration(to: LoadingActor.now), self.counts)
-          self.answer(token) { $0.members(of: statistics, resolver, counts, uptime: uptime) }
-        }
-      }
+    collectFigures { [weak self] figures in
+      self?.answer(token) { $0.members(of: figures.loader, figures.resolver, figures.requests, uptime: figures.uptime) }
     }
   }
 }
@@ -183,6 +180,8 @@ extension JSONWriter {
       writer.member("entries", statistics.disk.entries)
       writer.member("bytes", statistics.disk.bytes)
       writer.member("limit", statistics.disk.limit)
+      writer.member("pinned", statistics.disk.pinned.entries)
+      writer.member("pinnedBytes", statistics.disk.pinned.bytes)
       writer.member("evicted", statistics.disk.evicted.total)
       writer.object("evictedFor") { writer in
         writer.member("limit", statistics.disk.evicted.limit)

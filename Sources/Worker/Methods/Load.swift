@@ -10,22 +10,34 @@ internal import Text
 extension Session {
   /// Loads one image.
   func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let request = try LoadParameters.request(params, defaults)
+    load(try LoadParameters.request(params, known: Method.load.parameters, defaults), token)
+  }
+
+  /// Answers a load or a probe.
+  func load(_ request: LoadRequest, _ token: RequestToken) {
     if let image = loader.serveFromMemory(request) {
       counts.received += 1
-      return answer(token, with: image, of: request.url)
+      return answer(token, with: image, of: LoadSubject(request))
     }
     let id = loader.makeID()
-    loader.submit(request, as: id, for: LoadAnswer(to: token, by: id, of: request.url, in: self))
+    let answer = LoadAnswer(to: token, by: id, of: request, in: self)
+    if logsLoads {
+      log.write(.loadAccepted(LoadSubject(request, as: id), token.id, request.priority))
+      var logged = request
+      logged.events.formUnion(LogEvent.loggedEvents)
+      return loader.submit(logged, as: id, for: answer)
+    }
+    loader.submit(request, as: id, for: answer)
   }
 }
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  private static let knownParameters = Method.load.parameters
-
-  static func request(_ object: JSONObject, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    let params = try Parameters(object, known: knownParameters)
+  /// - Parameter known: the names of the method's parameters, all or some of those of `load`.
+  static func request(
+    _ object: JSONObject, known: [String], _ defaults: LoadDefaults
+  ) throws(RPCError) -> LoadRequest {
+    let params = try Parameters(object, known: known)
     guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
     var request = try request(for: url, key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
@@ -63,6 +75,7 @@ enum LoadParameters {
     request.retriesFailed = try params.flag("retryFailed") ?? false
     request.wantsResponse = try params.flag("response") ?? false
     request.digest = try digest(params)
+    if params.has("want") { request.want = try WantParameters.read(params) }
   }
 
   /// A request for a URL with the defaults of the options.
@@ -181,7 +194,7 @@ enum LoadParameters {
 
 extension [UInt8] {
   /// Parses two hexadecimal digits per byte, in either case.
-  fileprivate init?(hexadecimal text: Substring) {
+  init?(hexadecimal text: Substring) {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
     self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

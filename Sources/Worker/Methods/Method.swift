@@ -4,8 +4,8 @@ internal import Text
 
 /// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
-  case initialize, load, prefetch, cancel, prioritize, pause, resume, query, store, clear, release, stats,
-    configure, shutdown
+  case initialize, load, prefetch, probe, cancel, prioritize, pause, resume, query, store, clear, release, stats,
+    metrics, configure, trace, shutdown
 
   /// The names of its parameters. No other place lists them.
   var parameters: [String] {
@@ -14,18 +14,24 @@ enum Method: String, CaseIterable {
     case .load:
       [
         "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
-        "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "transform",
-        "placeholder",
+        "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "want",
+        "transform", "placeholder",
       ]
-    case .prefetch: ["urls", "priority", "group", "headers", "transform", "events"]
+    case .prefetch: ["urls", "priority", "group", "headers", "want", "transform", "events"]
+    case .probe:
+      [
+        "url", "key", "priority", "group", "slot", "headers", "cache", "timeoutMs", "deadlineMs", "retries",
+        "retryFailed",
+      ]
     case .cancel: ["id", "url", "group", "slot", "all"]
     case .prioritize: ["id", "url", "group", "slot", "priority"]
-    case .pause, .resume, .stats: []
+    case .pause, .resume, .stats, .metrics: []
     case .query: ["url", "key", "transform"]
     case .store: ["url", "key", "path", "data"]
     case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
     case .release: ["path", "all"]
     case .configure: Options.runtimeMembers
+    case .trace: ["action", "path", "limit"]
     case .shutdown: ["mode"]
     }
   }
@@ -52,6 +58,7 @@ enum Method: String, CaseIterable {
     case .initialize: try session.initialize(params, token)
     case .load: try session.load(params, token)
     case .prefetch: try session.prefetch(params, token)
+    case .probe: try session.probe(params, token)
     case .cancel: try session.cancel(params, token)
     case .prioritize: try session.prioritize(params, token)
     case .pause: try session.setPaused(true, params, token)
@@ -61,7 +68,9 @@ enum Method: String, CaseIterable {
     case .clear: try session.clear(params, token)
     case .release: try session.release(params, token)
     case .stats: try session.stats(params, token)
+    case .metrics: try session.metrics(params, token)
     case .configure: try session.configure(params, token)
+    case .trace: try session.trace(params, token)
     case .shutdown: try session.shutdown(params, token)
     }
   }

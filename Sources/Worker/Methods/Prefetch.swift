@@ -13,6 +13,7 @@ extension Session {
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
     let fields = try LoadParameters.fields(params, defaults)
+    let want = try WantParameters.read(params)
     let processing = DecodePlan.asked(transform: try TransformParameters.read(params))
     let events =
       params.has("events")
@@ -29,14 +30,17 @@ extension Session {
         request.fields = defaults.fields(with: fields.own.replacing(request.fields.own))
         request.delivery = .none
         request.processing = processing
-        request.events = []
+        request.want = want
+        request.events = logsLoads ? LogEvent.loggedEvents : []
         requests.append(request)
       } catch {
         throw .invalidParams(member: "urls", "urls[\(index)]: \(error.message)")
       }
     }
     let id = loader.makeID()
-    let answer = PrefetchAnswer(to: token, by: id, events: Set(events), in: self)
+    let headers = defaults.fields(with: fields.own)
+    let answer = PrefetchAnswer(to: token, by: id, events: Set(events), headers: headers, in: self)
+    if logsLoads { log.write(.prefetchAccepted(id, token.id, headers, items: elements.count, priority)) }
     loader.prefetch(requests, refused: refused, as: id, group: group, priority: priority, for: answer)
   }
 

@@ -44,3 +44,14 @@ final class LoadDefaults: Sendable {
     own.isEmpty ? fields : LoadHeaders(fields.all.replacing(own), own: own, alsoSent: fields.alsoSent)
   }
 }
+
+extension Options {
+  /// The options with the content of the cookie file. The file is not read again.
+  func readingCookies() throws(StoreError) -> Options {
+    guard let cookies else { return self }
+    let file = try HostFile(cookies)
+    var options = self
+    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+    return options
+  }
+}

@@ -8,6 +8,8 @@ public struct OptionError: Error {
   public let option: String
   /// Continues a sentence that begins with the option.
   public let message: String
+  /// The value of `--log-format` before the refused option.
+  var logFormat = LogFormat.text
 }
 
 extension Options {
@@ -15,6 +17,8 @@ extension Options {
     case run(Options)
     case help, version, describe
     case selfTest(Options)
+    /// A command on a cache directory, with the arguments after `cache`.
+    case cache([String])
     /// The arguments after `replay`.
     case replay([String])
   }
@@ -22,8 +26,19 @@ extension Options {
   /// Parses the arguments of a command line, without the program's name.
   public static func parse(_ arguments: [String]) throws(OptionError) -> Invocation {
     var options = Options()
+    do throws(OptionError) {
+      return try parse(arguments, into: &options)
+    } catch {
+      var error = error
+      error.logFormat = options.logFormat
+      throw error
+    }
+  }
+
+  private static func parse(_ arguments: [String], into options: inout Options) throws(OptionError) -> Invocation {
     var isSelfTest = false
     var rest = arguments[...]
+    if rest.first == "cache" { return .cache(Array(rest.dropFirst())) }
     if rest.first == "replay" { return .replay(Array(rest.dropFirst())) }
     while let argument = rest.popFirst() {
       switch argument {
@@ -36,7 +51,9 @@ extension Options {
       default: break
       }
       guard argument.hasPrefix("--") else {
-        let hint = nearestOption(to: argument) ?? "requests are read from standard input (see --help)"
+        let hint =
+          nearestOption(to: argument) ?? nearestWord(to: argument)
+          ?? "requests are read from standard input (see --help)"
         throw OptionError(option: argument.quotable, message: "is not an option; \(hint)")
       }
       let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -77,6 +94,11 @@ extension Options {
     return (OptionDefinition.all.map(\.name) + commands).nearest(to: String(name)).map { "did you mean --\($0)?" }
   }
 
+  /// The same for an argument that is no option: a misspelled `cache` or `replay` would otherwise be hard to find.
+  private static func nearestWord(to argument: String) -> String? {
+    ["cache", "replay"].nearest(to: argument).map { "did you mean imageworker \($0)?" }
+  }
+
   /// The text that `--help` prints.
   public static var help: String {
     let rows =
@@ -90,6 +112,7 @@ extension Options {
     let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
     return """
       usage: imageworker [options]
+             imageworker cache COMMAND [options]
              imageworker replay DIR [--check]
 
       Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
@@ -99,9 +122,11 @@ extension Options {
 
       \(table.joined(separator: "\n"))
 
+      imageworker cache lists, explains, verifies and clears a cache directory; see imageworker cache --help.
+
       SIZE is a number of bytes, with K, M or G for powers of 1024. DURATION is 0 or a number with ms, s, m, h or d.
       Exit status: 0 done, 1 the self-test found a problem, 3 a request failed (with --exit-status), 64 invalid option,
-      71 too few files or threads permitted, 66 cookie file unreadable, 73 cache directory unusable, 74 input unreadable or output closed.
+      71 too few files or threads permitted, 66 cookie file unreadable, 73 cache directory, metrics or trace file unusable, 74 input unreadable or output closed.
 
       """
   }
@@ -109,14 +134,14 @@ extension Options {
 
 extension OptionDefinition {
   /// The elements of the value of a list with a separator; of any other value, itself.
-  fileprivate func elements(of value: String) -> [String] {
+  func elements(of value: String) -> [String] {
     guard case .list(_, let separator?, _) = kind else { return [value] }
     return value.split(separator: separator).map(String.init)
   }
 
   /// Sets the option from the text of a command line. Returns the end of a sentence that begins with the option if the
   /// text is refused, or nil.
-  fileprivate func set(_ text: String, in options: inout Options) -> String? {
+  func set(_ text: String, in options: inout Options) -> String? {
     switch kind {
     case .flag(let path):
       options[keyPath: path] = true

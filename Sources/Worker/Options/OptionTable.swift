@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Tracing
 
 typealias OptionPath<Value> = any WritableKeyPath<Options, Value> & Sendable
 
@@ -141,6 +142,9 @@ struct OptionDefinition: Sendable {
       "c-ares queries the name servers, system calls getaddrinfo [c-ares]"),
     .init("network", "any|public", choice(\.network), "public refuses addresses that are not globally routable [any]"),
     .init(
+      "robots", "obey|ignore", choice(\.robots), runtime: false,
+      "obey loads what robots.txt, X-Robots-Tag and Content-Usage of the site allow [ignore]"),
+    .init(
       "proxy", "URL", .optionalText(\.proxy, check: { TransportConfiguration.problem(inProxy: $0) }),
       secret: true, "as in curl; '' connects directly [http_proxy etc. of the environment]"),
     .init(
@@ -166,6 +170,16 @@ struct OptionDefinition: Sendable {
     .init(
       "log-level", "LEVEL", choice(\.logLevel),
       "error, warning, info or debug; the log goes to standard error [warning]"),
+    .init("log-format", "text|json", choice(\.logFormat), "json writes a JSON object per line [text]"),
+    .init(
+      "metrics-file", "FILE", .optionalText(\.metricsFile, check: checkPath), runtime: false,
+      "file for the metrics, written every 10 s and at the end, for node_exporter; one for each worker"),
+    .init(
+      "trace", "FILE", .optionalText(\.trace, check: checkPath), runtime: false,
+      "file for a timeline of all loads, to open in Perfetto; %p is replaced by the process ID"),
+    .init(
+      "trace-limit", "SIZE", .size(\.traceLimit, TraceRecorder.minLimit...(1 << 40)), runtime: false,
+      "max. size of a trace; the oldest events are dropped [256M]"),
     .init(
       "record", "DIR", .optionalText(\.recordDirectory, check: checkPath), runtime: false,
       "record the session into this directory, which is created; imageworker replay DIR repeats it"),

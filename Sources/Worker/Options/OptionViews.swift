@@ -31,6 +31,8 @@ extension Options {
     settings.maxRedirects = maxRedirects
     settings.maxPixels = Int(maxPixels)
     settings.failedTimeToLive = failedTimeToLive
+    if robots == .obey { settings.robotsUserAgent = userAgent }
+    settings.limits.needsPermission = robots == .obey
     return settings
   }
 

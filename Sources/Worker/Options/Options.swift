@@ -42,6 +42,7 @@ public struct Options: Sendable {
   var verify = VerifyMode.random
   var resolver = NameResolver.cAres
   var network = NetworkMode.any
+  var robots = RobotsMode.ignore
   public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"
   /// In curl's syntax; see `HeaderOption`.
@@ -55,6 +56,11 @@ public struct Options: Sendable {
   var endOfInput = EndMode.drain
   public var exitStatus = false
   var logLevel = LogLevel.warning
+  var logFormat = LogFormat.text
+  public var metricsFile: String?
+  public var trace: String?
+  /// Bytes.
+  public var traceLimit: Int64 = 256 << 20
   public var recordDirectory: String?
   public var recordRedactsQueries = false
   /// The machine on which a replayed session was recorded; nil for this machine.
@@ -64,6 +70,7 @@ public struct Options: Sendable {
 
   enum VerifyMode: String, CaseIterable { case random, always, never }
   enum NetworkMode: String, CaseIterable { case any, `public` }
+  enum RobotsMode: String, CaseIterable { case obey, ignore }
   /// Whether the worker finishes or cancels unanswered requests before it ends.
   enum EndMode: String, CaseIterable { case drain, cancel }
 }

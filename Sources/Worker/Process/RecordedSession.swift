@@ -23,14 +23,15 @@ func startRecording(_ options: Options, _ log: Log) throws(StartError) -> (Optio
   while directory.hasSuffix("/"), directory.count > 1 { directory.removeLast() }
   do throws(RecordingError) {
     let created = try RecordingDirectory(creating: directory)
-    if created.path != directory { log.warning("\(directory) has a recording; this session is in \(created.path)") }
+    if created.path != directory { log.write(.recordingMoved(directory, to: created.path)) }
     var options = options
     options.cacheDirectory = created.cache
+    options.trace = options.trace.map { CacheDirectory.absolute($0) }
     let recorder = try Recorder(
       in: created, header: options.recordingHeader,
       paths: WorkerPaths(
         cache: created.cache, scratch: ScratchFolder.defaultParent, pixels: PixelFolder.defaultParent),
-      onFailure: { log.error("the recording has ended before the session: \($0)") })
+      onFailure: { log.write(.recordingFailed(created.path, $0)) })
     return (options, recorder)
   } catch {
     throw StartError(message: "the session cannot be recorded: \(error.message)")
@@ -39,7 +40,9 @@ func startRecording(_ options: Options, _ log: Log) throws(StartError) -> (Optio
 
 extension Options {
   /// The options that concern the recording or a replay itself.
-  private static let omittedMembers: Set = ["cacheDir", "readOnlyCache", "record", "recordRedactQuery"]
+  private static let omittedMembers: Set = [
+    "cacheDir", "readOnlyCache", "record", "recordRedactQuery", "metricsFile",
+  ]
 
   fileprivate var recordingHeader: Header {
     let machine = Machine.current

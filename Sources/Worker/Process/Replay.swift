@@ -6,7 +6,10 @@ internal import Platform
 internal import Recording
 internal import Threads
 
-extension Session: ReplayableSession {}
+extension Session: ReplayableSession {
+  func terminate() { terminate(for: .signal) }
+  func collectFigures() { collectFigures { _ in } }
+}
 
 /// Replays a recorded session: `imageworker replay DIR`. Returns the exit status: 1 if the session does something else
 /// than when it was recorded.
@@ -17,7 +20,7 @@ public func replay(_ arguments: [String]) -> Int32 {
   switch ReplayCommand.parse(arguments) {
   case .help: return printOutput(ReplayCommand.help) ? 0 : EX_IOERR
   case .refused(let message):
-    printStartupError(message)
+    printMessage(message)
     return EX_USAGE
   case .replay(let parsed): command = parsed
   }
@@ -29,10 +32,10 @@ public func replay(_ arguments: [String]) -> Int32 {
     defer { files.remove() }
     return try replay(recording, command, in: files, output: streams.output)
   } catch let error as RecordingError {
-    printStartupError("the recording cannot be replayed: \(error.message)")
+    printMessage("the recording cannot be replayed: \(error.message)")
     return EX_DATAERR
   } catch {
-    printStartupError((error as? StartError)?.message ?? "\(error)")
+    printMessage((error as? StartError)?.message ?? "\(error)")
     return (error as? StartError)?.status ?? EX_SOFTWARE
   }
 }
@@ -43,10 +46,13 @@ private func replay(
 ) throws -> Int32 {
   var options = try Options(recordedIn: recording.header)
   options.cacheDirectory = files.cache
+  // A session with a trace refuses to start another one.
+  options.trace = try options.trace.map { try files.path(ofHost: $0) }
   if recording.header.version != Version.current {
-    printStartupError("recorded by version \(recording.header.version), replayed by \(Version.current)")
+    printMessage("recorded by version \(recording.header.version), replayed by \(Version.current)")
   }
-  let log = Log(level: .error)
+  // The log of the session says nothing about the replay.
+  let log = Log(level: .error, format: .text, isFixed: true)
   let decoders = DecoderPool(options.decoderSettings)
   let transport = ReplayTransport()
   let decoder = ReplayDecoder(decoders)
@@ -57,6 +63,7 @@ private func replay(
   }
   LoadingActor.sequencer = replayer
   let storage = try openStorage(options, log, seed: recording.header.seed)
+  let trace = try openTrace(options, log)
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
     status.withLock { $0 = $0 ?? value }
@@ -70,10 +77,11 @@ private func replay(
         let loader = Loader(
           transport: transport, storage: storage, decoder: decoder, settings: options.loaderSettings,
           seed: recording.header.seed)
-        return Session(
+        let session = Session(
           options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
-          log: log, onLine: { replayer.sent($0) },
-          onEnd: { status in LoadingActor.assumeIsolated { replayer.ended(status: status) } })
+          log: log, observer: replayer, onEnd: { _ in })
+        if let trace { session.begin(trace) }
+        return session
       },
       onCause: { writer.waitForRoom(below: maxUnreadBytes) },
       onEnd: { result in

@@ -62,5 +62,5 @@ struct ReplayCommand: Equatable {
 
 /// Writes a report to standard error, with its line breaks.
 func printReport(_ text: String) {
-  for line in text.split(separator: "\n") { printStartupError("replay: \(line)") }
+  for line in text.split(separator: "\n") { printMessage("replay: \(line)") }
 }

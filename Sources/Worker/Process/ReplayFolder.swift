@@ -33,6 +33,13 @@ struct ReplayFolder {
     mkdir(host, 0o700)
   }
 
+  /// The path of a host's file in the replay, whose folder is created.
+  func path(ofHost path: String) throws(RecordingError) -> String {
+    let local = host + path
+    try createFolders(String(local[..<(local.lastIndex(of: "/") ?? local.startIndex)]))
+    return local
+  }
+
   /// Removes a temporary directory with everything in it.
   func remove() {
     if isTemporary { removeTree(root) }

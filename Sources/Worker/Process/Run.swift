@@ -6,19 +6,21 @@ internal import Loading
 internal import Platform
 internal import Recording
 internal import Threads
+internal import Tracing
 
 /// Runs a worker on standard input and output until it ends. Returns the exit status (sysexits.h).
 ///
 /// There is one thread each for reading and decoding lines, for the session with the queue and the memory tier, for the
 /// network, for the disk, for writing lines and for signals. The calling thread waits for the end.
 ///
-/// - Parameter onStartError: receives the reason if the worker cannot start.
-public func run(_ parsedOptions: Options, onStartError: (String) -> Void = printStartupError) -> Int32 {
+/// - Parameter onStartError: receives the reason if the worker cannot start, instead of standard error.
+public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   raiseDescriptorLimit()
-  let log = Log(level: parsedOptions.logLevel)
+  let log = Log(level: parsedOptions.logLevel, format: parsedOptions.logFormat)
   let (options, recorder, storage): (Options, Recorder?, DiskServices)
+  let (metricsFile, trace): (MetricsFile?, TraceRecorder?)
   do throws(StartError) {
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw StartError(
@@ -31,20 +33,23 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     (options, recorder) = try startRecording(withCookies(parsedOptions), log)
     LoadingActor.sequencer = recorder
     storage = try openStorage(options, log, seed: recorder?.seed)
+    metricsFile = try openMetricsFile(options, log)
+    trace = try openTrace(options, log)
   } catch {
-    onStartError(error.message)
+    if let onStartError {
+      onStartError(error.message)
+    } else {
+      printAlways(.workerFailed(error.message, exitStatus: error.status), as: parsedOptions.logFormat)
+    }
     return error.status
   }
-  log.info("imageworker \(Version.current), cache in \(storage.directory)")
-  if DecoderExecutable.find() == nil {
-    log.warning("\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")
-  }
-  if isatty(STDIN_FILENO) != 0 {
-    printStartupError("reading requests from the terminal, one JSON object per line; Ctrl-D ends; see --help")
-  }
+  log.write(.workerStarted(in: storage.directory))
+  if DecoderExecutable.find() == nil { log.write(.decoderMissing) }
+  if isatty(STDIN_FILENO) != 0 { printAlways(.inputTerminal, as: options.logFormat) }
   let network = Transport(configuration: options.transportConfiguration)
   let transport: any Transferring = recorder.map { RecordingTransport(network, recorder: $0) } ?? network
-  let decoders = DecoderPool(options.decoderSettings)
+  let decoders = DecoderPool(options.decoderSettings) { log.write(.decoder($0)) }
+  let decoder: any ImageDecoding = recorder.map { RecordingDecoder(decoders, recorder: $0) } ?? decoders
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
     status.withLock { $0 = $0 ?? value }
@@ -62,31 +67,29 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
     // second in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
-      withSession(.termination) { $0.terminate() }
+      withSession(.termination) { $0.terminate(for: .outputClosed) }
       usleep(500_000)
       recorder?.finish()
       _exit(ExitStatus.inputOrOutput)
     })
   LoadingActor.run(for: .host) {
-    let decoder: any ImageDecoding = recorder.map { RecordingDecoder(decoders, recorder: $0) } ?? decoders
     let new = recorder.handle(.start) {
       let loader = Loader(
         transport: transport, storage: storage, decoder: decoder, settings: options.loaderSettings,
         seed: recorder?.seed)
       return Session(
         options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
-        log: log, onLine: recorder?.onLine,
-        onEnd: { status in
-          recorder?.ended(status: status)
-          end(status)
-        })
+        log: log, observer: recorder, onEnd: end)
     }
+    if let trace { new.begin(trace) }
     session.withLock { $0 = new }
     LoadingActor.executor.setAfterBatch {
       LoadingActor.assumeIsolated { recorder.handle(.advance) { new.advance() } }
     }
   }
-  Signals.onTermination { withSession(.termination) { $0.terminate() } }
+  let collect: MetricsFile.Collect = { completion in withSession(.figures) { $0.collectFigures { completion($0) } } }
+  metricsFile?.start(collect: collect)
+  Signals.onTermination { withSession(.termination) { $0.terminate(for: .signal) } }
   let pendingBatches = Locked(0)
   let input = recorder.map { InputRecorder($0, maxLine: Int(options.maxLine)) }
   LineReader(
@@ -102,10 +105,11 @@ public func run(_ parsedOptions: Options, onStartError: (String) -> Void = print
       }
     },
     onEnd: { end in
-      if case .failed(let code) = end { log.error("cannot read standard input: \(String(cString: strerror(code)))") }
+      if case .failed(let code) = end { log.write(.inputFailed(code)) }
       withSession(.endOfInput(failed: end != .endOfInput)) { $0.endOfInput(failed: end != .endOfInput) }
     })
   let result = status.wait { $0 }!
+  metricsFile?.finish(collect: collect)
   decoders.shutDown()
   storage.close()
   recorder?.finish()

@@ -46,6 +46,7 @@ private enum SelfTestSession {
     // The report says what a warning would. The options that end a session early do not apply to this one.
     options.logLevel = .error
     options.recordDirectory = nil
+    options.metricsFile = nil
     let defaults = Options()
     (options.maxLine, options.deadline) = (defaults.maxLine, defaults.deadline)
     (options.endOfInput, options.exitStatus) = (defaults.endOfInput, defaults.exitStatus)
@@ -135,7 +136,7 @@ private struct SelfTestReport {
   }
 
   mutating func addThumbnail(_ answer: JSON?) {
-    if let result = answer?["result"], let time = result["timing"]?["totalMs"]?.integer {
+    if let result = answer?["result"], let time = result["timing"]?["totalMs"]?.roundedNumber {
       add(.ok, "thumbnail", "a PNG became a WebP in \(time) ms")
       if result["kept"] == .bool(false) {
         add(.failed, "cache", "an image cannot be kept on disk: no space is left, or the index cannot be used")
@@ -176,7 +177,13 @@ extension JSON {
 
   fileprivate var text: String? { if case .string(let text) = self { text } else { nil } }
 
-  fileprivate var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
+  fileprivate var roundedNumber: Int64? {
+    switch self {
+    case .integer(let number): number
+    case .number(let number): Int64(exactly: number.rounded())
+    default: nil
+    }
+  }
 
   fileprivate var texts: [String] {
     if case .array(let elements) = self { elements.compactMap(\.text) } else { [] }

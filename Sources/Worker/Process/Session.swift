@@ -4,6 +4,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Recording
 internal import Threads
 
 /// The connection to the host: receives requests and sends responses and events.
@@ -19,14 +20,19 @@ final class Session {
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
+  /// Whether the events of loads are logged.
+  var logsLoads: Bool { options.logLevel == .debug }
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
+  var tracing = Tracing.off
   let startedAt = LoadingActor.now
+  /// Unix seconds.
+  let startTime = WallClock.now
   private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
   private var drainState = DrainState.notYet
-  private let onLine: (@LoadingActor @Sendable ([UInt8]) -> Void)?
+  private let observer: (any SessionObserver)?
   private let onEnd: @Sendable (Int32) -> Void
 
   /// The progress of the drain between the last answer and the end, in which cancelled work closes its files.
@@ -54,11 +60,11 @@ final class Session {
   }
 
   /// - Parameters:
-  ///   - onLine: called with each line for the host.
+  ///   - observer: a recorder or a replayer.
   ///   - onEnd: called once with the exit status when all requests have been answered.
   init(
     options: Options, loader: Loader, storage: DiskServices, transport: any Transferring, decoders: DecoderPool,
-    writer: LineWriter, log: Log, onLine: (@LoadingActor @Sendable ([UInt8]) -> Void)? = nil,
+    writer: LineWriter, log: Log, observer: (any SessionObserver)? = nil,
     onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
@@ -69,7 +75,7 @@ final class Session {
     self.decoders = decoders
     self.writer = writer
     self.log = log
-    self.onLine = onLine
+    self.observer = observer
     self.onEnd = onEnd
   }
 
@@ -87,18 +93,20 @@ final class Session {
   private func handle(_ step: RequestTracker.Step) {
     switch step {
     case .perform(let request, let token): perform(request, token)
-    case .failedNotification(let error, _): sendFailure(error, of: nil)
+    case .failedNotification(let error, let method):
+      if logsLoads { log.write(.refused(nil, method, error)) }
+      sendFailure(error, of: nil)
     case .send(let line): send(line, about: nil)
     }
   }
 
   private func perform(_ request: Request, _ token: RequestToken) {
     guard let method = Method(rawValue: request.method) else {
-      return answer(token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
+      return refuse(request, token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
     }
     guard shutdownReason == nil else {
       let error = LoadError(.shuttingDown, "the worker is shutting down")
-      return answer(token, WireErrors.wire(error, url: url(in: request.params)))
+      return refuse(request, token, WireErrors.wire(error, url: url(in: request.params)))
     }
     do throws(RPCError) {
       try method.check(request)
@@ -106,8 +114,13 @@ final class Session {
     } catch {
       var error = error
       if let url = url(in: request.params) { error.details.set("url", .string(url)) }
-      answer(token, error)
+      refuse(request, token, error)
     }
+  }
+
+  private func refuse(_ request: Request, _ token: RequestToken, _ error: RPCError) {
+    if logsLoads { log.write(.refused(token.id, request.method, error)) }
+    answer(token, error)
   }
 
   /// The URL in the parameters of a refused request; cut if it is too long for an answer.
@@ -148,7 +161,7 @@ final class Session {
 
   /// - Parameter isReplaceable: whether a later line about the same request may replace this one in the queue.
   func send(_ line: [UInt8], about token: RequestToken?, isReplaceable: Bool = false) {
-    onLine?(line)
+    observer?.sent(line)
     if isReplaceable, let token {
       writer.sendReplaceable(line, about: token, deferred: true)
     } else {
@@ -174,7 +187,7 @@ final class Session {
     decoders.configure(new.decoderSettings)
     // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
-    log.setLevel(new.logLevel)
+    log.configure(level: new.logLevel, format: new.logFormat)
     let (limit, minFree, verify) = (new.diskLimit, new.minFreeFraction, new.verification)
     if let tier = storage.tier {
       storage.executor.run {
@@ -194,10 +207,14 @@ final class Session {
   func advance() -> ContinuousClock.Instant? {
     loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
     let next = loader.advance()
-    if let event = loader.takeFailureEvent() { log.warning(event.logLine) }
-    for change in loader.takeHealthChanges() { log.info(change.logLine(at: LoadingActor.now)) }
+    if let event = loader.takeFailureEvent() { log.write(.failures(event)) }
+    for change in loader.takeHealthChanges() {
+      log.write(.origin(change, at: LoadingActor.now))
+      loader.trace?.healthChanged(change)
+    }
     endIfDone()
     writer.flush()
+    loader.trace?.loadingThreadWorked(from: LoadingActor.executor.batchStart, to: .now)
     switch drainState {
     case .notYet: return next
     case .until(let end): return next.map { min($0, end) } ?? end
@@ -208,6 +225,7 @@ final class Session {
   /// Ends the session after the input has ended or failed.
   func endOfInput(failed: Bool) {
     guard shutdownReason == nil else { return }
+    logEnding(failed ? .inputFailed(options.endOfInput) : .endOfInput(options.endOfInput))
     outcome.hasLostInput = failed
     shutdownReason = .endOfInput
     loader.isPaused = false
@@ -216,16 +234,22 @@ final class Session {
 
   /// Ends the session for the `shutdown` method.
   func shutDown(_ mode: Options.EndMode, answering token: RequestToken) {
+    logEnding(.shutdown(mode, token.id))
     shutdownReason = .shutdown(token)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }
   }
 
   /// Ends the session for a signal or closed output. All unanswered requests are answered with `cancelled`.
-  func terminate() {
+  func terminate(for reason: LogEvent.EndReason) {
+    logEnding(reason)
     // A `shutdown` request must still be answered.
     if case .shutdown = shutdownReason {} else { shutdownReason = .signal }
     outcome.wasCancelledBySignal = loader.cancel(.all) > 0
+  }
+
+  private func logEnding(_ reason: LogEvent.EndReason) {
+    log.write(.workerEnding(reason, unanswered: tracker.unanswered))
   }
 
   private func endIfDone() {
@@ -249,8 +273,9 @@ final class Session {
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
-    log.info(
-      "done after \(counts.received) loads and prefetches, \(startedAt.duration(to: LoadingActor.now).milliseconds) ms")
-    onEnd(outcome.exitStatus(reportingFailures: options.exitStatus))
+    let status = outcome.exitStatus(reportingFailures: options.exitStatus)
+    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: LoadingActor.now).milliseconds))
+    observer?.ended(status: status)
+    endTrace { [onEnd] in onEnd(status) }
   }
 }

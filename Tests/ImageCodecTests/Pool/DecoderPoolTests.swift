@@ -20,7 +20,7 @@ struct DecoderPoolTests {
   /// Its files `pids` and `libraries` have a line for each process.
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
-    idleTime: Duration = .seconds(3600)
+    idleTime: Duration = .seconds(3600), onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws -> (Decoding, String) {
     let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
@@ -45,7 +45,8 @@ struct DecoderPoolTests {
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
     let decoding = try Decoding(
-      count: count, timeout: timeout, executable: path, decodesPerProcess: perProcess, idleTime: idleTime)
+      count: count, timeout: timeout, executable: path, decodesPerProcess: perProcess, idleTime: idleTime,
+      onFailure: onFailure)
     return (decoding, here)
   }
 
@@ -75,6 +76,36 @@ struct DecoderPoolTests {
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.crashed))
     #expect(try pids(here).count == 2)
     #expect(decoding.pool.statistics.crashed == 2)
+  }
+
+  @Test(arguments: [
+    ("kill -9 $$", true, 2, "crashed while it decoded png: signal 9 (Killed)"),
+    ("exit 3", true, 2, "crashed while it decoded png: exit status 3"),
+    ("printf 'x\\n\\n' >&0", true, 2, "was killed while it decoded png: an invalid reply"),
+    ("sleep 1000", true, 1, "was killed while it decoded png: the time limit"),
+    ("exit 127", false, 3, "crashed: exit status 127"),
+  ]) func `each process that fails is reported with the reason`(
+    script: String, isReady: Bool, count: Int, message: String
+  ) async throws {
+    let failures = AsyncStream<DecoderFailure>.makeStream()
+    let timeout = script.hasPrefix("sleep") ? Duration.milliseconds(1) : .seconds(3600)
+    let (decoding, here) = try decoding(script, timeout: timeout, ready: isReady) { failures.continuation.yield($0) }
+    _ = await decoding.run(try decoding.task(Self.image, .check))
+    decoding.pool.shutDown()
+    failures.continuation.finish()
+    let seen = await failures.stream.reduce(into: [DecoderFailure]()) { $0.append($1) }
+    #expect(seen.map(\.message) == Array(repeating: message, count: count))
+    #expect(try seen.map(\.process) == pids(here))
+    #expect(seen.allSatisfy { $0.isTimeout == script.hasPrefix("sleep") && $0.format == (isReady ? .png : nil) })
+  }
+
+  @Test func `a process that works as it should is not reported`() async throws {
+    let failures = AsyncStream<DecoderFailure>.makeStream()
+    let (decoding, _) = try decoding(Self.answer, perProcess: 1) { failures.continuation.yield($0) }
+    for _ in 0..<3 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
+    decoding.pool.shutDown()
+    failures.continuation.finish()
+    #expect(await failures.stream.reduce(into: 0) { count, _ in count += 1 } == 0)
   }
 
   @Test func `one crash does not fail the task, and never fails other tasks`() async throws {

@@ -20,7 +20,8 @@ import Threads
     (.host("b.test", port: nil), [3]), (.host("::1", port: 81), [4]), (.host("[::1]", port: nil), [4]),
     (.host("test", port: nil), []), (.host("xn--bcher-kva.test", port: nil), [6]),
     (.olderThan(seconds: 45), [0, 1, 2]), (.olderThan(seconds: 100), []),
-    (.expired, [0, 2, 4]),
+    (.expired, [0, 2, 4]), (.every([.host("a.test", port: nil), .expired]), [0, 2]),
+    (.every([.url(urls[1], key: urls[3]), .prefix("https://u"), .olderThan(seconds: 0)]), [3]),
   ]
 
   @Test(arguments: cases) func `clear removes the responses that match the filter in both tiers`(
@@ -45,7 +46,10 @@ import Threads
     #expect(fixture.imageFiles.count == Self.urls.count - expected.count)
   }
 
-  @Test(arguments: [ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all])
+  @Test(arguments: [
+    ClearFilter.olderThan(seconds: 5), .expired, .key("a"), .url("a", key: "b"), .prefix("a"), .all,
+    .every([.key("a"), .expired]),
+  ])
   func `clear removes variants with their original`(filter: ClearFilter) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
@@ -135,12 +139,12 @@ import Threads
       .expired,
     ]
     for filter in filters {
-      let plan = await tier.plan("SELECT * FROM responses WHERE \(filter.condition(now: 0).sql)")
+      let plan = await tier.plan("SELECT * FROM responses WHERE \(filter.clearCondition(now: 0).sql)")
       #expect(plan.contains("SEARCH responses USING INDEX"), "\(filter): \(plan)")
     }
     let plan = await tier.plan(
-      "SELECT id FROM responses WHERE (used_at, id) > (1, 1) ORDER BY used_at, id LIMIT 16")
-    #expect(plan.contains("SEARCH responses USING COVERING INDEX responses_by_use (used_at>?"), "\(plan)")
+      "SELECT id FROM responses WHERE pinned = 0 AND used_at > 1 ORDER BY used_at, id LIMIT 16")
+    #expect(plan.contains("SEARCH responses USING COVERING INDEX responses_by_use (pinned=? AND used_at>?"), "\(plan)")
     #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
   }
 }

@@ -170,7 +170,7 @@ import Threads
     #expect(await tier.counts.evicted == EvictionStatistics(limit: 5))
   }
 
-  @Test func `eviction finds unpinned rows behind pinned ones of the same second`() async throws {
+  @Test func `eviction finds other rows behind retained ones of the same second`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 100 * 4096)
     for number in 0..<50 { _ = try await tier.store([1], as: fixture.draft("a\(number)"), delivered: true) }
@@ -247,12 +247,12 @@ import Threads
     let fixture = Fixture(seed: seed)
     var tier = try await fixture.openTier(limit: 20 * 4096)
     var model = Model(limit: 20 * 4096)
-    for step in 0..<400 {
+    for step in 0..<500 {
       let place: Comment = "seed \(seed), step \(step)"
       let key = "k\(random.next() % 40)"
       fixture.advance(1)
       model.now = fixture.now
-      switch random.next() % 20 {
+      switch random.next() % 23 {
       case 0..<10:
         let content = bytes(Int(random.next() % 12_000), UInt8(truncatingIfNeeded: step))
         let delivered = random.next() % 4 == 0
@@ -267,6 +267,7 @@ import Threads
         let matching = model.entries.filter { $0.key.hasPrefix("k1") }.count
         #expect(await tier.clear(.prefix("k1")).removed == matching, place)
         model.remove { $0.key.hasPrefix("k1") }
+        model.pins = model.pins.filter { !$0.hasPrefix("k1") }
       case 16:
         await tier.trim()
         model.trim()
@@ -279,6 +280,11 @@ import Threads
         await tier.close()
         tier = try await fixture.openTier(limit: 20 * 4096)
         model.trimAt = fixture.now
+      case 19, 20:
+        let result = try? await tier.pin(.key(key), limit: 20 * 4096)
+        #expect(result?.totals == model.pin(key), place)
+      case 21:
+        #expect(try await tier.unpin(.key(key)) == model.unpin(key), place)
       default:
         await tier.flushUses()
         await tier.commitNow()
@@ -294,6 +300,8 @@ import Threads
       }
       #expect(keys == Set(model.entries.map(\.key)), place)
       #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
+      #expect(await tier.counts.pinned == model.pinTotals, place)
+      #expect(try await tier.pinnedRows() == model.pinTotals, place)
       if keys != Set(model.entries.map(\.key)) { return }
     }
   }
@@ -312,18 +320,45 @@ private struct Model {
   var entries: [Entry] = []  // least recently used first
   var pendingDeletions: [Entry] = []
   var trimAt: Int?
+  var pins: Set<String> = []
 
-  func isPinned(_ entry: Entry) -> Bool { entry.deliveredAt + 61 > now }
+  func isRetained(_ entry: Entry) -> Bool { entry.deliveredAt + 61 > now }
 
   var size: Int { (entries + pendingDeletions).reduce(0) { $0 + $1.size } }
 
+  var pinTotals: PinTotals {
+    let pinned = entries.filter { pins.contains($0.key) }
+    return PinTotals(entries: pinned.count, bytes: Int64(pinned.reduce(0) { $0 + $1.size }))
+  }
+
+  mutating func pin(_ key: String) -> PinTotals? {
+    let before = pins
+    if entries.contains(where: { $0.key == key }) { pins.insert(key) }
+    if pinTotals.bytes * 10 <= limit * 9 || pins == before { return pinTotals }
+    pins = before
+    return nil
+  }
+
+  mutating func unpin(_ key: String) -> Int {
+    let before = pinTotals.entries
+    pins.remove(key)
+    return before - pinTotals.entries
+  }
+
   mutating func evict(for bytes: Int) {
-    var place = 0
-    while size + bytes > limit && place < entries.count {
-      if isPinned(entries[place]) { place += 1 } else { entries.remove(at: place) }
-    }
+    evict(pinned: false, downTo: limit - bytes)
+    let excess = min(Int(pinTotals.bytes), size + bytes) - limit
+    if excess > 0 { evict(pinned: true, downTo: size - excess) }
     if size + bytes > limit {
-      trimAt = (entries + pendingDeletions).filter(isPinned).map { $0.deliveredAt + 61 }.min()
+      trimAt = (entries + pendingDeletions).filter(isRetained).map { $0.deliveredAt + 61 }.min()
+    }
+  }
+
+  private mutating func evict(pinned: Bool, downTo goal: Int) {
+    var place = 0
+    while size > goal && place < entries.count {
+      let mayEvict = pins.contains(entries[place].key) == pinned && !isRetained(entries[place])
+      if mayEvict { entries.remove(at: place) } else { place += 1 }
     }
   }
 
@@ -339,7 +374,7 @@ private struct Model {
     remove { $0.key == key }
     entries.append(new)
     // Each store deletes the files whose 60 s have ended.
-    pendingDeletions = pendingDeletions.filter(isPinned)
+    pendingDeletions = pendingDeletions.filter(isRetained)
     return true
   }
 
@@ -351,18 +386,18 @@ private struct Model {
   }
 
   mutating func remove(_ isChosen: (Entry) -> Bool) {
-    pendingDeletions += entries.filter { isChosen($0) && isPinned($0) }
+    pendingDeletions += entries.filter { isChosen($0) && isRetained($0) }
     entries.removeAll(where: isChosen)
   }
 
   mutating func trim() {
     trimAt = nil
-    pendingDeletions = pendingDeletions.filter(isPinned)
+    pendingDeletions = pendingDeletions.filter(isRetained)
     evict(for: 0)
   }
 
   mutating func runMaintenance() {
-    pendingDeletions = pendingDeletions.filter(isPinned)
+    pendingDeletions = pendingDeletions.filter(isRetained)
     if let at = trimAt, at <= now { trim() }
   }
 }

@@ -336,7 +336,7 @@ import Threads
     #expect(error?.kind == .unusable(path: fixture.directory + "/test"))
   }
 
-  @Test func `a file that was delivered before the clock was set back is not pinned forever`() async throws {
+  @Test func `a file that was delivered before the clock was set back is not kept forever`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 4096)
     _ = try await tier.store([1], as: fixture.draft("a"), delivered: true)

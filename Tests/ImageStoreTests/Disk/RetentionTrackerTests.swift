@@ -51,15 +51,15 @@ import Testing
     #expect(written.uses == [1: .init(at: now, isDelivery: false)])
   }
 
-  @Test func `a pinned file is retained until the last unpin`() {
+  @Test func `a file is retained until its last reader has gone`() {
     var tracker = RetentionTracker()
-    tracker.pin(1)
-    tracker.pin(1)
+    tracker.addReader(of: 1)
+    tracker.addReader(of: 1)
     #expect(end(tracker) == 1060)
-    let isFreeAfterFirst = tracker.unpin(1)
-    #expect(!isFreeAfterFirst && tracker.isPinned(1))
-    let isFreeAfterLast = tracker.unpin(1)
-    #expect(isFreeAfterLast && !tracker.isPinned(1))
+    let isFreeAfterFirst = tracker.removeReader(of: 1)
+    #expect(!isFreeAfterFirst && tracker.hasReaders(1))
+    let isFreeAfterLast = tracker.removeReader(of: 1)
+    #expect(isFreeAfterLast && !tracker.hasReaders(1))
     #expect(end(tracker) == nil)
   }
 

@@ -51,6 +51,7 @@ struct EventfulLife {
     for number in 0..<4 { try? await put("small \(number)", bytes(4000 + number, UInt8(number)), into: tier) }
     try? await put("small 0", bytes(4000, 9), into: tier)
     for number in 0..<4 { await read("small \(number)", from: tier) }
+    for number in 2..<4 { _ = try? await tier.pin(.key("small \(number)"), limit: 60 * 4096) }
     await tier.flushUses()
     _ = await tier.runMaintenance()
     await spool("large", 20_000, into: tier)
@@ -63,6 +64,7 @@ struct EventfulLife {
     _ = try? await tier.open()
     await read("large", from: tier)
     await resumePartial(in: tier)
+    _ = try? await tier.unpin(.key("small 3"))
     for number in 4..<8 { try? await put("small \(number)", bytes(4000 + number, UInt8(number)), into: tier) }
     if let found = await tier.look(up: "small 2").first {
       var updated = found
@@ -181,6 +183,7 @@ struct EventfulLife {
       }
     }
     #expect(await next.counts.bytes == fixture.bytesOnDisk, place)
+    #expect(try await next.counts.pinned == next.pinnedRows(), place)
     #expect(fixture.bytesOnDisk <= 60 * 4096, place)
     await next.close()
   }

@@ -171,7 +171,7 @@ import Threads
   private static let filters: [ClearFilter] = [
     .all, .url("http://a/b", key: "k"), .key(""), .prefix("http://a/\u{0}ü"), .host("a", port: 80),
     .host("a", port: nil),
-    .olderThan(seconds: 7), .expired,
+    .olderThan(seconds: 7), .expired, .every([]), .every([.host("a", port: 80), .prefix("ü"), .url("u", key: "k")]),
   ]
 
   @Test(arguments: filters) func `a clear is published to the peers and not to the worker itself`(filter: ClearFilter)

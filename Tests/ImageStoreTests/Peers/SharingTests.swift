@@ -73,35 +73,35 @@ import Threads
     _ = try await b.store([9], as: fixture.draft("new"), delivered: false)
   }
 
-  @Test func `a pinned file counts against the limit and is not evicted`() async throws {
+  @Test func `a file with readers counts against the limit and is not evicted`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier(limit: 4 * 4096)
     var stored: [StoredResponse] = []
     for number in 0..<4 { stored.append(try await tier.store([1], as: fixture.draft("\(number)"), delivered: false)) }
-    for response in stored { #expect(await tier.pin(response)) }
+    for response in stored { #expect(await tier.addReader(of: response)) }
     fixture.advance(100)
     await #expect(throws: StoreError.self) { try await tier.store([1], as: fixture.draft("more"), delivered: false) }
-    await tier.unpin(stored[2].id)
+    await tier.removeReader(of: stored[2].id)
     _ = try await tier.store([1], as: fixture.draft("more"), delivered: false)
     #expect(!fixture.imageFiles.contains(stored[2].file))
     #expect(await tier.counts.bytes == 4 * 4096)
-    for number in [0, 1, 3] { await tier.unpin(stored[number].id) }
+    for number in [0, 1, 3] { await tier.removeReader(of: stored[number].id) }
     for number in 0..<4 { _ = try await tier.store([1], as: fixture.draft("again \(number)"), delivered: false) }
     #expect(await tier.counts.bytes == 4 * 4096)
   }
 
-  @Test func `a pinned file survives the deletion of its row`() async throws {
+  @Test func `a file with readers survives the deletion of its row`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
     let stored = try await tier.store([1], as: fixture.draft("a"), delivered: false)
-    #expect(await tier.pin(stored))
+    #expect(await tier.addReader(of: stored))
     _ = await tier.clear(.all)
     for _ in 0..<3 {
       fixture.advance(61)
       _ = await tier.runMaintenance()
       #expect(fixture.imageFiles == [stored.file])
     }
-    await tier.unpin(stored.id)
+    await tier.removeReader(of: stored.id)
     fixture.advance(61)
     _ = await tier.runMaintenance()
     #expect(fixture.imageFiles.isEmpty)

@@ -38,12 +38,13 @@ final class Fixture: Sendable {
   /// A tier that is not open yet.
   func makeTier(
     limit: Int64 = 1 << 30, minFree: Double = 0, verify: DiskTier.Verification = .always,
-    mode: DiskTier.Mode = .readWrite, files: FileSystem = FileSystem(), executor: ThreadExecutor? = nil
+    mode: DiskTier.Mode = .readWrite, publishesLimit: Bool = true, files: FileSystem = FileSystem(),
+    executor: ThreadExecutor? = nil
   ) -> DiskTier {
     DiskTier(
       directory: directory, namespace: "test", limit: limit, minFreeFraction: minFree, verify: verify, mode: mode,
-      executor: executor ?? self.executor, environment: environment(files),
-      onWarning: { [warnings] line in warnings.withLock { $0.append(line) } })
+      publishesLimit: publishesLimit, executor: executor ?? self.executor, environment: environment(files),
+      onWarning: { [warnings] warning in warnings.withLock { $0.append(warning.message) } })
   }
 
   func openTier(
@@ -107,6 +108,15 @@ struct SeededChance: RandomNumberGenerator {
 }
 
 extension DiskTier {
+  /// The rows that a pin matches, counted one by one.
+  func pinnedRows() throws -> PinTotals {
+    try session.withIndex { index throws(SQLiteError) in
+      let find = try index.database.prepare(
+        "SELECT count(*), coalesce(sum(allocated), 0) FROM responses JOIN pins USING (key, partition, variant)")
+      return try find.first { PinTotals(entries: $0.int(0), bytes: $0.integer(1)) } ?? PinTotals()
+    }
+  }
+
   func store(_ bytes: [UInt8], as draft: StoredResponse, delivered: Bool = false) throws(StoreError) -> StoredResponse {
     try store(.bytes(bytes), as: draft, delivered: delivered)
   }
@@ -140,6 +150,29 @@ extension DiskTier {
 }
 
 extension Database {
+  /// Removes the additions of version 5 of the index.
+  func dropVersion5() throws {
+    try execute(
+      """
+      DROP TABLE pins; DROP TRIGGER response_pinned; DROP TRIGGER response_added; DROP TRIGGER response_removed;
+      DROP INDEX responses_by_storing; DROP INDEX responses_by_expiry; DROP INDEX responses_by_use;
+      ALTER TABLE responses DROP COLUMN pinned;
+      CREATE INDEX responses_by_storing ON responses(stored_at);
+      CREATE INDEX responses_by_expiry ON responses(expires_at);
+      CREATE INDEX responses_by_use ON responses(used_at);
+      """)
+    for column in ["pinned", "pinned_bytes", "disk_limit"] { try execute("ALTER TABLE totals DROP COLUMN \(column)") }
+    try execute(
+      """
+      CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
+        UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated,
+          variants = variants + (new.variant > ''); END;
+      CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
+        UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated,
+          variants = variants - (old.variant > ''); END;
+      """)
+  }
+
   /// Removes the additions of version 4 of the index.
   func dropVersion4() throws {
     try execute(

@@ -33,40 +33,40 @@ import Threads
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let first = try await scratch.store(.bytes([1]), format: "png")
-    await scratch.pin(first)
+    await scratch.addReader(of: first)
     try FileManager.default.removeItem(atPath: fixture.directory + "/scratch")
     let second = try await scratch.store(.bytes([2]), format: "png")
     #expect(exists(second) && !exists(first))
-    await scratch.unpin(first, removing: true)
+    await scratch.removeReader(of: first, removing: true)
     fixture.advance(61)
     #expect(await scratch.runMaintenance() == nil)
     #expect(!exists(second))
   }
 
-  @Test func `a pinned file outlives its 60 s`() async throws {
+  @Test func `a file with readers outlives its 60 s`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
     let path = try await scratch.store(.bytes([1, 2]), format: "png")
     let unshared = try await scratch.store(.bytes([3]), format: "png")
-    for path in [path, path, unshared] { await scratch.pin(path) }
+    for path in [path, path, unshared] { await scratch.addReader(of: path) }
     for _ in 0..<3 {
       fixture.advance(61)
       #expect(await scratch.runMaintenance() != nil)
       #expect(exists(path) && exists(unshared))
     }
-    await scratch.unpin(path, removing: true)
-    await scratch.unpin(unshared, removing: true)
+    await scratch.removeReader(of: path, removing: true)
+    await scratch.removeReader(of: unshared, removing: true)
     #expect(exists(path) && !exists(unshared), "another still works on the one")
     fixture.advance(61)
     _ = await scratch.runMaintenance()
-    await scratch.unpin(path, removing: false)
+    await scratch.removeReader(of: path, removing: false)
     fixture.advance(60)
     _ = await scratch.runMaintenance()
     #expect(exists(path))
     fixture.advance(1)
     #expect(await scratch.runMaintenance() == nil)
     #expect(!exists(path))
-    await scratch.unpin(path, removing: false)
+    await scratch.removeReader(of: path, removing: false)
     #expect(await scratch.runMaintenance() == nil)
   }
 
@@ -166,6 +166,16 @@ import Threads
     #expect(try FileManager.default.attributesOfItem(atPath: pipe)[.type] as? FileAttributeType != .typeRegular)
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: fixture.directory).contains { $0.hasSuffix(".tmp") } == false)
+  }
+
+  @Test func `a copy has the demanded mode, whatever the umask is`() throws {
+    let fixture = Fixture()
+    try FileManager.default.createDirectory(atPath: fixture.directory, withIntermediateDirectories: true)
+    let target = fixture.directory + "/out.txt"
+    for mode: UInt16 in [0o604, 0o666] {
+      try save(copyOf: .bytes([1]), to: target, mode: mode)
+      #expect(try FileManager.default.attributesOfItem(atPath: target)[.posixPermissions] as? UInt16 == mode)
+    }
   }
 
   @Test func `a copy of bytes or of a file replaces the target completely`() throws {

@@ -8,6 +8,7 @@ import Testing
     ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--resolver", "dns"], ["--log-level", "loud"],
+    ["--log-format", "xml"],
     ["--min-free", "500%"],
     ["--header", "x"], ["--header", "x; y"], ["--header", ";"], ["--header", ":"], ["--header", "Host:"],
     ["--header", "Connection:"], ["--header", "Range: "],
@@ -216,7 +217,7 @@ import Testing
     "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
     "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
     "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy", "--user-agent", "--header",
-    "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level", "--version",
-    "--help", "--describe",
+    "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level",
+    "--log-format", "--version", "--help", "--describe",
   ]
 }

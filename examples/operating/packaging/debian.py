@@ -6,6 +6,7 @@ import gzip
 import subprocess
 from pathlib import Path
 
+from cache_manual import cache_manual
 from manual import manual
 from release_files import BINARIES, CLIENTS, Release, put, put_binaries, put_text, said
 
@@ -20,9 +21,10 @@ def pack(release: Release, work: Path, output: Path) -> Path:
     command.parent.mkdir()
     command.symlink_to("../lib/imageworker/imageworker")
 
-    page = tree / "usr/share/man/man1/imageworker.1.gz"
-    page.parent.mkdir(parents=True)
-    page.write_bytes(gzip.compress(manual(release).encode("utf-8"), 9, mtime=0))
+    pages = tree / "usr/share/man/man1"
+    pages.mkdir(parents=True)
+    for name, text in (("imageworker", manual(release)), ("imageworker-cache", cache_manual(release))):
+        (pages / f"{name}.1.gz").write_bytes(gzip.compress(text.encode("utf-8"), 9, mtime=0))
 
     examples = release.root / "examples"
     recipes = [path.relative_to(examples) for path in (examples / "shell").iterdir() if path.is_file() and path.suffix != ".md"]

@@ -24,13 +24,13 @@ def manual(release: Release) -> str:
     return template.substitute(
         date=time.strftime("%Y-%m-%d", time.gmtime(release.time)),
         version=release.version,
-        options="\n".join(f".TP\n.B {_escaped(flag)}\n{_escaped(meaning)}" for flag, meaning in options),
-        values=_escaped(" ".join(values.split())),
-        statuses=_escaped(" ".join(statuses.split())),
+        options="\n".join(f".TP\n.B {escaped(flag)}\n{escaped(meaning)}" for flag, meaning in options),
+        values=escaped(" ".join(values.split())),
+        statuses=escaped(" ".join(statuses.split())),
     )
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text for groff: with hyphens that can be copied, and without a request at the beginning of a line."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + text if text.startswith((".", "'")) else text

@@ -15,7 +15,7 @@ extension DiskTier {
       return nil
     }
     let instant = ContinuousClock.now
-    drainPins()
+    drainDeliveries()
     if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
     guard !session.isSuspended else { return nil }
@@ -41,7 +41,7 @@ extension DiskTier {
     if let at = schedule.trimAt, at <= now { trim() }
     if let due = partials.nextExpiry, due <= now { partials.removeExpired(now: now) }
     sweepNextShard(now: now)
-    // Commit, so that maintenance neither holds the write lock nor pins an old read snapshot.
+    // Commit, so that maintenance neither holds the write lock nor keeps an old read snapshot.
     commitUnlessGathering(at: instant)
     return nextWake(instant, now)
   }
@@ -66,6 +66,9 @@ extension DiskTier {
 
   /// Commits if leases wait for it, which completes them.
   public func endLeases() { if session.hasLeases { commit() } }
+
+  /// Commits everything and ends the read snapshot of look-ups, for a caller without maintenance.
+  public func endTransaction() throws(StoreError) { if let error = commit() { throw error } }
 
   /// Commits the batch of rows and ends the read snapshot of look-ups. If it fails, the rows are lost and their files
   /// are swept; on a full disk the least recently used files are evicted for the next rows.
@@ -144,7 +147,7 @@ extension DiskTier {
   }
 
   /// Sweeps one shard, so that other work does not wait.
-  private func sweepNextShard(now: Int) {
+  func sweepNextShard(now: Int) {
     guard var sweep, let opened = session.current, let lock = opened.lock else { return }
     let suspects = sweep.step(in: opened.folder, lock: lock)
     do throws(StoreError) {
@@ -187,10 +190,18 @@ extension DiskTier {
 }
 
 /// Installs maintenance of the tiers and the scratch folder as the executor's after-batch hook.
-public func installMaintenance(on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?) {
+///
+/// - Parameter around: calls the maintenance that is passed to it and returns its result.
+public func installMaintenance(
+  on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?,
+  around: @escaping @Sendable (_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? = { $0() }
+) {
   executor.setAfterBatch {
-    let wakes =
-      tiers.map { $0.assumeIsolated { $0.runMaintenance() } } + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
-    return wakes.compactMap(\.self).min()
+    around {
+      let wakes =
+        tiers.map { $0.assumeIsolated { $0.runMaintenance() } }
+        + [scratch?.assumeIsolated { $0.runMaintenance() } ?? nil]
+      return wakes.compactMap(\.self).min()
+    }
   }
 }

@@ -4,6 +4,7 @@ extension DiskTier {
   public func trim() {
     guard mode == .readWrite, !session.isClosed else { return }
     schedule.trimAt = nil
+    publishLimit()
     removeDue()
     budget.expireMeasurement()
     try? makeSpace(for: 0, allowOverLimit: true)
@@ -21,7 +22,8 @@ extension DiskTier {
     }
     guard let demand = budget.demand(adding: bytes, used: used), try evict(demand) < demand.bytes else { return }
     guard allowOverLimit else {
-      throw StoreError(.overLimit, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
+      throw StoreError(
+        .overLimit, "the disk cache is full of pinned files and files delivered in the last \(deliveredFileLifetime) s")
     }
     let next = min(budget.cursor.until, schedule.nextDue ?? .max)
     schedule.trimAt = next == .max ? nil : next
@@ -30,37 +32,53 @@ extension DiskTier {
   /// Evicts some files when the system reports a full disk. Returns false if nothing can be evicted.
   func evictAfterDiskFull() -> Bool { ((try? evict(SpaceBudget.demandOfFullDisk)) ?? 0) > 0 }
 
-  /// Evicts partial files, then the least recently used images, until the demand is met.
+  /// Evicts partial files, then the least recently used images, until the demand is met. Pinned images are evicted last,
+  /// and only if they alone exceed the limit.
   ///
-  /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently.
+  /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently or are pinned.
   private func evict(_ demand: SpaceBudget.Demand) throws(StoreError) -> Int64 {
-    drainPins()
+    drainDeliveries()
     let now = now
     budget.startScan(now: now)
     return try session.withIndex { index throws(SQLiteError) in
       var demand = demand
       while !demand.isMet, let bytes = try partials.removeOldest(from: index) { demand.freed += bytes }
-      search: while !demand.isMet {
-        let candidates = try index.leastRecentlyUsed(after: budget.cursor.upTo, limit: 16)
-        if candidates.isEmpty { break }
-        for candidate in candidates {
-          guard demand.includes(candidate.allocated) else { break search }
-          if retention.unwritten.uses[candidate.id] != nil {
-            // It was used, and the index is not updated yet.
-            try flushUses(to: index)
-            continue search
-          }
-          if let until = retentionEnd(of: candidate, now: now) {
-            budget.skip(candidate, until: until)
-          } else {
-            try removeEntry(candidate, from: index, now: now)
-            demand.freed += candidate.allocated
-            budget.recordEviction(demand.reason)
-          }
-        }
+      try evictImages(pinned: false, &demand, from: index, now: now)
+      let excess = min(try index.pinTotals().bytes - budget.limit, demand.bytes - demand.freed)
+      if excess > 0 {
+        var demandOfPins = SpaceBudget.Demand(bytes: excess, reason: demand.reason)
+        try evictImages(pinned: true, &demandOfPins, from: index, now: now)
+        demand.freed += demandOfPins.freed
       }
       if demand.freed > 0 { schedule.recordWrite() }
       return demand.freed
+    }
+  }
+
+  /// Evicts the least recently used of the pinned or of the other images.
+  private func evictImages(
+    pinned: Bool, _ demand: inout SpaceBudget.Demand, from index: DiskIndex, now: Int
+  ) throws(SQLiteError) {
+    var position = pinned ? SpaceBudget.Cursor().upTo : budget.cursor.upTo
+    search: while !demand.isMet {
+      let candidates = try index.leastRecentlyUsed(after: position, pinned: pinned, limit: 16)
+      if candidates.isEmpty { return }
+      for candidate in candidates {
+        guard demand.includes(candidate.allocated) else { return }
+        if retention.unwritten.uses[candidate.id] != nil {
+          // It was used, and the index is not updated yet.
+          try flushUses(to: index)
+          continue search
+        }
+        if let until = retentionEnd(of: candidate, now: now) {
+          position = (candidate.usedAt, candidate.id)
+          budget.skip(candidate, until: until, pinned: pinned)
+        } else {
+          try removeEntry(candidate, from: index, now: now)
+          demand.freed += candidate.allocated
+          budget.recordEviction(demand.reason)
+        }
+      }
     }
   }
 
@@ -120,7 +138,7 @@ extension DiskTier {
     // A row whose deletion is not committed may reappear, and needs its file.
     guard commit() == nil else { return }
     // Another thread may have delivered the path of a response that it had in memory.
-    drainPins()
+    drainDeliveries()
     let now = now
     try? session.withIndex { index throws(SQLiteError) in
       try flushUses(to: index)

@@ -22,7 +22,7 @@ extension DiskTier {
 
   private func recordUse(of id: Int64, _ use: RetentionTracker.Use) {
     // Announce before the file is checked: peers see the use in the index only later.
-    pins.announce(id, at: use.at)
+    deliveries.announce(id, at: use.at)
     retention.record(id, use)
     schedule.recordUse()
   }
@@ -39,26 +39,26 @@ extension DiskTier {
 
   /// Records a use of an image that was delivered from another tier. Callable from any thread.
   public nonisolated func recordUse(of response: StoredResponse) {
-    guard mode == .readWrite, pins.pin(response.id, at: environment.now()) else { return }
+    guard mode == .readWrite, deliveries.record(response.id, at: environment.now()) else { return }
     // Wake the executor, which may be idle for long: maintenance runs after each batch.
     executor.run {}
   }
 
-  /// Pins the file of a response that a caller is about to read; counts as a use. `unpin` must follow. Pinned files
-  /// count against the limit: if they fill the tier, nothing more is stored.
+  /// Keeps the file of a response that a caller is about to read; counts as a use. `removeReader` must follow. Files
+  /// with readers count against the limit: if they fill the tier, nothing more is stored.
   ///
-  /// - Returns: false, without a pin, if the file does not match the response.
-  public func pin(_ response: StoredResponse) -> Bool {
-    retention.pin(response.id)
+  /// - Returns: false, without a reader, if the file does not match the response.
+  public func addReader(of response: StoredResponse) -> Bool {
+    retention.addReader(of: response.id)
     markDelivered(response.id, at: now, byPath: false)
     if check(response) { return true }
-    unpin(response.id)
+    removeReader(of: response.id)
     return false
   }
 
-  public func unpin(_ id: Int64) {
+  public func removeReader(of id: Int64) {
     // The eviction scan may have skipped the file.
-    if retention.unpin(id) { budget.resetCursor() }
+    if retention.removeReader(of: id) { budget.resetCursor() }
   }
 
   /// When the file may be deleted; nil if it may be deleted now.
@@ -69,16 +69,16 @@ extension DiskTier {
 
   /// Deletes the file unless it is retained, or another thread or a peer is about to deliver it.
   func removeUnlessRetained(_ id: Int64, _ file: String, now: Int) -> Bool {
-    !retention.isPinned(id) && pins.unlessPinned(id, now: now) { session.folder?.remove(file) }
+    !retention.hasReaders(id) && deliveries.unlessDelivered(id, now: now) { session.folder?.remove(file) }
   }
 
-  /// Moves the pins of other threads into `retention`.
-  func drainPins() { for (id, use) in pins.drain() { recordUse(of: id, use) } }
+  /// Moves the deliveries by other threads into `retention`.
+  func drainDeliveries() { for (id, use) in deliveries.drain() { recordUse(of: id, use) } }
 
   /// Writes the uses and verified digests to the index.
   func flushUses() {
     schedule.flushBy = nil
-    drainPins()
+    drainDeliveries()
     guard mode == .readWrite, !retention.unwritten.isEmpty else { return }
     try? session.withIndex { index throws(SQLiteError) in try flushUses(to: index) }
     schedule.recordWrite()

@@ -32,13 +32,13 @@ struct GracePeriods<Subject: Hashable> {
 
   /// Removes and returns the subjects that were delivered over 60 s ago. Amortised O(1) for each recorded delivery.
   ///
-  /// - Parameter isPinned: whether a subject is pinned; it stays as if it were delivered now.
-  mutating func removeExpired(now: Int, sparing isPinned: (Subject) -> Bool = { _ in false }) -> [Subject] {
+  /// - Parameter isInUse: whether a subject is in use; it stays as if it were delivered now.
+  mutating func removeExpired(now: Int, sparing isInUse: (Subject) -> Bool = { _ in false }) -> [Subject] {
     var expired: [Subject] = []
     while let first = order.first, endOfLife(deliveredAt: first.at) <= now {
       order.removeFirst()
       guard var time = last[first.subject] else { continue }
-      if isPinned(first.subject) { time = now }
+      if isInUse(first.subject) { time = now }
       if endOfLife(deliveredAt: time) <= now {
         last[first.subject] = nil
         expired.append(first.subject)

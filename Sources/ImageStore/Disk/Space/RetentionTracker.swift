@@ -2,9 +2,9 @@
 ///
 /// A path that was delivered to a host stays valid for `deliveredFileLifetime` after its last delivery, regardless of
 /// eviction, replacement and clearing. A delivery is known here when this thread has recorded it. Those by other
-/// threads come from the `PinTable`, which the tier drains before it decides. Those by peers come from the `PeerTable`
-/// at once, and from the index (`FileRecord.deliveredAt`) when the peer has flushed them. `PinTable.unlessPinned`
-/// covers a delivery at the very moment of the deletion.
+/// threads come from the `DeliveryTable`, which the tier drains before it decides. Those by peers come from the
+/// `PeerTable` at once, and from the index (`FileRecord.deliveredAt`) when the peer has flushed them.
+/// `DeliveryTable.unlessDelivered` covers a delivery at the very moment of the deletion.
 struct RetentionTracker {
   struct Use: Equatable {
     var at: Int
@@ -31,8 +31,8 @@ struct RetentionTracker {
 
   private(set) var unwritten = Unwritten()
   private var deliveries = GracePeriods<Int64>()
-  /// The number of users of each pinned file.
-  private var pinCounts: [Int64: Int] = [:]
+  /// The number of readers of each file that has any.
+  private var readers: [Int64: Int] = [:]
 
   /// Records a use. A file that was delivered by path is retained from then on.
   mutating func record(_ id: Int64, _ use: Use) {
@@ -58,22 +58,22 @@ struct RetentionTracker {
   /// Removes deliveries that are over 60 s old.
   mutating func expire(now: Int) { _ = deliveries.removeExpired(now: now) }
 
-  /// Retains a file until `unpin`. Pins are counted.
-  mutating func pin(_ id: Int64) { pinCounts[id, default: 0] += 1 }
+  /// Retains a file until `removeReader`. Readers are counted.
+  mutating func addReader(of id: Int64) { readers[id, default: 0] += 1 }
 
-  /// Returns whether the file is not pinned any more.
-  mutating func unpin(_ id: Int64) -> Bool {
-    guard let count = pinCounts[id] else {
-      assertionFailure("each unpin must follow a pin")
+  /// Returns whether the file has no readers any more.
+  mutating func removeReader(of id: Int64) -> Bool {
+    guard let count = readers[id] else {
+      assertionFailure("each removeReader must follow an addReader")
       return false
     }
-    pinCounts[id] = count > 1 ? count - 1 : nil
+    readers[id] = count > 1 ? count - 1 : nil
     return count == 1
   }
 
-  func isPinned(_ id: Int64) -> Bool { pinCounts[id] != nil }
+  func hasReaders(_ id: Int64) -> Bool { readers[id] != nil }
 
-  /// When the file may be deleted; nil if it may be deleted now. For a pinned file, when to ask again.
+  /// When the file may be deleted; nil if it may be deleted now. For a file with readers, when to ask again.
   ///
   /// A delivery in the future, recorded before the clock was set back, does not count.
   ///
@@ -82,7 +82,7 @@ struct RetentionTracker {
   ///   - hasPeers: whether peers may have delivered the file. The index then knows their deliveries only after the
   ///     interval in which they flush them.
   func retentionEnd(of record: FileRecord, peerDelivery: Int?, hasPeers: Bool, now: Int) -> Int? {
-    if isPinned(record.id) { return now + deliveredFileLifetime }
+    if hasReaders(record.id) { return now + deliveredFileLifetime }
     let delivered = max(deliveries[record.id] ?? 0, record.deliveredAt, peerDelivery ?? 0)
     let until = endOfLife(deliveredAt: delivered) + (hasPeers ? MaintenanceSchedule.flushInterval : 0)
     return until > now && delivered <= now + deliveredFileLifetime ? until : nil

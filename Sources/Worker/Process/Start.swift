@@ -2,6 +2,7 @@ internal import ImageStore
 internal import Loading
 internal import Platform
 internal import Threads
+internal import Tracing
 
 /// The descriptors that the threads, the cache and one transfer need.
 let minDescriptors = 32
@@ -14,14 +15,28 @@ struct StartError: Error {
 
 /// The options with the content of the cookie file. The file is not read again.
 func withCookies(_ options: Options) throws(StartError) -> Options {
-  guard let path = options.cookies else { return options }
   do throws(StoreError) {
-    let file = try HostFile(path)
-    var options = options
-    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
-    return options
+    return try options.readingCookies()
   } catch {
     throw StartError(message: "the cookie file cannot be read: \(error.message)", status: ExitStatus.noCookieFile)
+  }
+}
+
+func openMetricsFile(_ options: Options, _ log: Log) throws(StartError) -> MetricsFile? {
+  guard let path = options.metricsFile else { return nil }
+  do throws(StoreError) {
+    return try MetricsFile(path: CacheDirectory.absolute(path), log: log)
+  } catch {
+    throw StartError(message: "the metrics file cannot be written: \(error.message)")
+  }
+}
+
+func openTrace(_ options: Options, _ log: Log) throws(StartError) -> TraceRecorder? {
+  guard let path = options.trace else { return nil }
+  do throws(TraceError) {
+    return try .open(CacheDirectory.absolute(path), limit: options.traceLimit, log)
+  } catch {
+    throw StartError(message: "the trace file \(path) cannot be used: \(error.message)")
   }
 }
 
@@ -34,7 +49,7 @@ func openStorage(_ options: Options, _ log: Log, seed: UInt64? = nil) throws(Sta
   guard let directory = options.cacheDirectory ?? CacheDirectory.standard else {
     throw StartError(message: "HOME is not set; name a cache directory with --cache-dir")
   }
-  let warn: @Sendable (String) -> Void = { log.warning($0) }
+  let warn: @Sendable (StoreWarning) -> Void = { log.write(.cache($0)) }
   let absolute = CacheDirectory.absolute(directory)
   var environment = StoreEnvironment.system
   if let sequencer = LoadingActor.sequencer, let seed {

@@ -1,0 +1,86 @@
+internal import Platform
+internal import Text
+
+/// A file that is written piece by piece and takes its name when it is complete: completely or not at all.
+///
+/// Writes a temporary file in the same folder and renames it to the target. If the system supports it, the temporary
+/// file has no name until it is complete, so that a killed process leaves nothing. An existing target must be a regular
+/// file: a device or pipe would be replaced, not written to. A symbolic link stays, and the regular file that it leads
+/// to is replaced (`SaveTarget`). A file that takes the target's name meanwhile is replaced.
+public final class ReplacementFile {
+  private let target: String
+  private let files: FileSystem
+  private let destination: SaveTarget
+  private let descriptor: Int32
+  private let temporary: String
+  /// Whether `temporary` is the name of a file.
+  private var isNamed: Bool
+
+  /// - Parameters:
+  ///   - target: an absolute path.
+  ///   - mode: the mode, without the bits of the umask.
+  ///
+  /// Throws `diskFull` or `io`; the message names the cause.
+  public init(_ target: String, mode: UInt32, environment: StoreEnvironment = .system) throws(StoreError) {
+    guard target.hasPrefix("/"), !target.hasSuffix("/"), !target.utf8.contains(0) else {
+      throw StoreError(.io, "cannot write \(target): it must be the absolute path of a file")
+    }
+    self.target = target
+    files = environment.files
+    destination = try SaveTarget.resolve(target, files)
+    temporary = ".imageworker-" + hexadecimal(environment.random(), digits: 16) + ".tmp"
+    do throws(FileError) {
+      let unnamed = files.createUnnamed(in: destination.folder, mode: mode_t(mode))
+      isNamed = unnamed == nil
+      descriptor =
+        if let unnamed { unnamed } else { try files.createFile(temporary, in: destination.folder, mode: mode_t(mode)) }
+    } catch {
+      throw Self.error(error, target)
+    }
+  }
+
+  deinit {
+    close(descriptor)
+    if isNamed { try? files.remove(temporary, in: destination.folder) }
+  }
+
+  /// Sets the permissions, whatever the umask is.
+  func setMode(_ mode: UInt16) { fchmod(descriptor, mode_t(mode)) }
+
+  public func write(_ bytes: [UInt8]) throws(StoreError) {
+    do throws(FileError) {
+      try files.write(bytes, to: descriptor, target)
+    } catch {
+      throw Self.error(error, target)
+    }
+  }
+
+  /// Copies the whole content of another file.
+  func write(contentOf original: Int32, _ path: String) throws(StoreError) {
+    do throws(FileError) {
+      try files.forEachPiece(of: original, path) { piece throws(FileError) in
+        try files.write(piece, to: descriptor, target)
+      }
+    } catch {
+      throw Self.error(error, target)
+    }
+  }
+
+  /// Gives the complete file its name. Nothing may be written afterwards.
+  public func commit() throws(StoreError) {
+    do throws(FileError) {
+      if !isNamed { try files.name(descriptor, temporary, in: destination.folder) }
+      isNamed = true
+      try files.rename(temporary, to: destination.name, in: destination.folder)
+      isNamed = false
+    } catch {
+      throw Self.error(error, target)
+    }
+  }
+
+  /// An error of the temporary file must name the target: the caller knows only that.
+  private static func error(_ error: FileError, _ target: String) -> StoreError {
+    let concernsTarget = [.create, .write, .rename].contains(error.operation)
+    return StoreError(concernsTarget ? FileError(operation: error.operation, path: target, code: error.code) : error)
+  }
+}

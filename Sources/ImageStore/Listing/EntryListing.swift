@@ -1,0 +1,112 @@
+internal import Threads
+
+/// Lists the entries of a read-only tier that match a filter, in an order, a page at a time.
+///
+/// Each entry that is stored during the whole listing is listed exactly once; one that is stored or deleted meanwhile
+/// may be listed or not. Memory is bounded: neither the entries nor their order are held in memory.
+///
+/// Enter it as the tier: on its executor's thread, with `assumeIsolated`. A page is read in a transaction that the
+/// caller ends with `DiskTier.endTransaction`.
+public actor EntryListing {
+  private enum State {
+    /// The filter can match the few entries of one URL or key only.
+    case narrow
+    case byKey(after: KeyPosition?)
+    /// Collects the values to sort by, in the order of ids.
+    case sorting(SortedValues, after: Int64)
+    case sorted(SortedValues, after: SortedValues.Position?)
+    case over
+  }
+
+  private let tier: DiskTier
+  private let filter: ClearFilter
+  private let order: EntryOrder
+  private let isReversed: Bool
+  private let now: Int
+  private var state: State
+
+  /// The number of entries that a page examines, and of values that a page sorts.
+  private static let (pageSize, sortedPageSize) = (512, 4096)
+
+  public nonisolated var unownedExecutor: UnownedSerialExecutor { tier.unownedExecutor }
+
+  /// - Parameter now: the time at which the filter is applied.
+  public init(
+    of tier: DiskTier, matching filter: ClearFilter, in order: EntryOrder, reversed isReversed: Bool, now: Int
+  ) throws(StoreError) {
+    (self.tier, self.filter, self.order, self.isReversed, self.now) = (tier, filter, order, isReversed, now)
+    if filter.isNarrow {
+      state = .narrow
+    } else if order == .key {
+      state = .byKey(after: filter.keyRange?.start(reversed: isReversed))
+    } else {
+      state = .sorting(try SortedValues(), after: .min)
+    }
+  }
+
+  /// The next entries; they may be fewer than a page has room for, and none. Nil at the end.
+  public func nextPage() throws(StoreError) -> [CacheEntry]? {
+    switch state {
+    case .narrow:
+      state = .over
+      let (filter, order, isReversed, now) = (filter, order, isReversed, now)
+      return try read { index throws(SQLiteError) in
+        try index.entries(matchingNarrow: filter, in: order, reversed: isReversed, now: now)
+      }
+    case .byKey(let position): return try nextPage(after: position)
+    case .sorting(let values, let id):
+      try collect(values, after: id)
+      return []
+    case .sorted(let values, let position): return try nextPage(of: values, after: position)
+    case .over: return nil
+    }
+  }
+
+  private func nextPage(after position: KeyPosition?) throws(StoreError) -> [CacheEntry] {
+    let (filter, isReversed, now) = (filter, isReversed, now)
+    let rows = try read { index throws(SQLiteError) in
+      try index.entries(
+        matching: filter, reversed: isReversed, now: now, after: position, limit: Self.pageSize)
+    }
+    if rows.count == Self.pageSize, let last = rows.last?.position,
+      filter.keyRange?.contains(last.key, reversed: isReversed) ?? true
+    {
+      state = .byKey(after: last)
+    } else {
+      state = .over
+    }
+    return rows.compactMap { $0.matches ? $0.entry : nil }
+  }
+
+  private func collect(_ values: SortedValues, after id: Int64) throws(StoreError) {
+    let (filter, order, now) = (filter, order, now)
+    let rows = try read { index throws(SQLiteError) in
+      try index.values(of: order, matching: filter, now: now, after: id, limit: Self.sortedPageSize)
+    }
+    try values.insert(rows.compactMap { $0.matches ? $0.position : nil })
+    if rows.count == Self.sortedPageSize, let last = rows.last {
+      state = .sorting(values, after: last.position.id)
+    } else {
+      try values.sort()
+      state = .sorted(values, after: nil)
+    }
+  }
+
+  private func nextPage(
+    of values: SortedValues, after position: SortedValues.Position?
+  ) throws(StoreError) -> [CacheEntry] {
+    let positions = try values.page(after: position, reversed: isReversed, limit: Self.pageSize)
+    state = positions.last.map { .sorted(values, after: $0) } ?? .over
+    return try read { index throws(SQLiteError) in
+      var entries: [CacheEntry] = []
+      for position in positions { if let entry = try index.entry(position.id) { entries.append(entry) } }
+      return entries
+    }
+  }
+
+  private func read<Result: Sendable>(
+    _ work: @Sendable (DiskIndex) throws(SQLiteError) -> Result
+  ) throws(StoreError) -> Result {
+    try tier.assumeIsolatedThrowing { tier throws(StoreError) in try tier.session.withSettledIndex(work) }
+  }
+}

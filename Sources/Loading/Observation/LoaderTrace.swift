@@ -1,0 +1,138 @@
+internal import HTTPTypes
+public import ImageCodec
+public import Tracing
+
+/// The trace of a loader, while one is recorded.
+///
+/// Each origin is a group of rows. A load that has ended is a span on a lane, with one span per phase. Its lookup and its
+/// wait are in another group, because any number of loads may wait at a time. The worker itself is a group with a row
+/// per thread. Records are made into events on the thread of the trace.
+@LoadingActor
+public final class LoaderTrace {
+  public nonisolated let recorder: TraceRecorder
+  private var sampler = TraceSampler()
+
+  public nonisolated init(_ recorder: TraceRecorder) { self.recorder = recorder }
+
+  func ended(_ load: TracedLoad) { recorder.add { load.write(to: $0) } }
+
+  /// Records the counters if they are due.
+  ///
+  /// - Returns: when the next ones are due; nil if nothing has changed since the last.
+  func sample(_ figures: @autoclosure () -> TraceSampler.Figures, at now: ContinuousClock.Instant)
+    -> ContinuousClock.Instant?
+  {
+    if sampler.isDue(at: now), let sample = sampler.take(figures(), at: now) { recorder.add { sample.write(to: $0) } }
+    return sampler.next
+  }
+
+  func sampleLast(_ figures: TraceSampler.Figures, at now: ContinuousClock.Instant) {
+    if let sample = sampler.take(figures, at: now) { recorder.add { sample.write(to: $0) } }
+  }
+
+  func retrying(_ request: LoadRequest, attempt: Int, delay: Duration, after error: LoadError) {
+    let (now, source, origin) = (LoadingActor.now, request.source, request.origin)
+    recorder.add { writer in
+      writer.instant(
+        "retry", "origin", on: writer.eventRow(of: origin), at: writer.time(now), scope: .thread,
+        [
+          "url": .text(source.redacted), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
+          "error": .text(error.kind.rawValue),
+        ])
+    }
+  }
+
+  /// Records a change of an origin's health, as a line across its rows.
+  public func healthChanged(_ state: OriginState) {
+    let now = LoadingActor.now
+    recorder.add { writer in
+      var arguments: TraceArguments = ["window": .number(Int64(state.window))]
+      if let reason = state.reason { arguments.append("reason", .text(reason.rawValue)) }
+      if let until = state.heldUntil {
+        arguments.append("heldMs", .number(max(0, now.duration(to: until).milliseconds)))
+      }
+      writer.instant(
+        .text(state.health.rawValue), "origin", on: writer.eventRow(of: state.origin), at: writer.time(now),
+        scope: .process, arguments)
+    }
+  }
+
+  /// Records a task of a decoder process. May be called on any thread.
+  public nonisolated func decoderWorked(_ activity: DecoderActivity) {
+    recorder.add { writer in
+      writer.span(
+        .constant(activity.task), "decoder", on: writer.row(.decoder(activity.decoder)),
+        from: writer.time(activity.start),
+        to: writer.time(activity.end), color: activity.hasFailed ? "terrible" : nil)
+    }
+  }
+
+  /// Records a batch of work on the loading thread, if it was long enough for other work to wait for it.
+  public func loadingThreadWorked(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
+    guard start.duration(to: end) >= .milliseconds(1) else { return }
+    recorder.add { $0.span("batch", "thread", on: $0.row(.loading), from: $0.time(start), to: $0.time(end)) }
+  }
+}
+
+extension TraceRecorder {
+  /// Records work on the disk thread, unless it is shorter than 10 µs.
+  func diskWorked(_ name: StaticString, from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
+    guard start.duration(to: end) >= .microseconds(10) else { return }
+    add { $0.span(.constant(name), "disk", on: $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
+  }
+
+  /// Records entries that were evicted from the disk tier.
+  func evictedFromDisk(_ count: Int) {
+    let now = ContinuousClock.now
+    add {
+      $0.instant(
+        "evicted", "disk", on: $0.row(.disk), at: $0.time(now), scope: .thread, ["count": .number(Int64(count))])
+    }
+  }
+}
+
+/// The rows of the worker's own threads and processes.
+enum WorkerRow {
+  case loading, disk
+  case decoder(Int)
+}
+
+extension TraceWriter {
+  func row(_ row: WorkerRow) -> TraceTrack {
+    switch row {
+    case .loading: self.row(1, named: "loading thread", in: worker)
+    case .disk: self.row(2, named: "disk thread", in: worker)
+    case .decoder(let number): self.row(10 + number, named: "decoder \(number)", in: worker)
+    }
+  }
+
+  func eventRow(of origin: Origin) -> TraceTrack {
+    overlappingRow(named: "events", in: group(of: origin))
+  }
+
+  /// The row for the waits of an origin's loads. It may be high, and is therefore in a group after those of the origins.
+  func waitingRow(of origin: Origin) -> TraceTrack {
+    let group = group(TraceGroupKey(origin, isWaiting: true), named: "\(origin), waiting", isLast: true)
+    return overlappingRow(named: "waiting", in: group)
+  }
+
+  func group(of origin: Origin) -> Group {
+    group(TraceGroupKey(origin, isWaiting: false), named: origin.description)
+  }
+}
+
+extension TraceGroupKey {
+  fileprivate init(_ origin: Origin, isWaiting: Bool) {
+    self.init(origin.host, origin.port << 2 | (origin.scheme == "https" ? 2 : 0) | (isWaiting ? 1 : 0))
+  }
+}
+
+extension LoadRequest.Source {
+  /// The URL as a trace may show it: without user info and query. Nothing but the scheme is left of a `data:` URL.
+  var redacted: String {
+    switch self {
+    case .http(let url): url.redacted
+    case .inline: "data:"
+    }
+  }
+}

@@ -1,0 +1,78 @@
+internal import Platform
+internal import Threads
+
+/// Writes events as lines to standard error.
+///
+/// A line that would block is dropped, so that a host that does not read standard error cannot stop the worker.
+final class Log: Sendable {
+  private struct Settings {
+    var level: LogLevel
+    var format: LogFormat
+  }
+
+  private let settings: Locked<Settings>
+  /// Held from the poll for space to the write that uses it.
+  private let limiter = Locked(LogLimiter())
+
+  /// Whether `configure` has no effect.
+  private let isFixed: Bool
+
+  init(level: LogLevel, format: LogFormat, isFixed: Bool = false) {
+    settings = Locked(Settings(level: level, format: format))
+    self.isFixed = isFixed
+  }
+
+  func configure(level: LogLevel, format: LogFormat) {
+    if !isFixed { settings.withLock { $0 = Settings(level: level, format: format) } }
+  }
+
+  func write(_ event: LogEvent) {
+    let settings = settings.withLock { $0 }
+    guard event.level <= settings.level else { return }
+    limiter.withLock { limiter in
+      var omitted = 0
+      if event.level == .warning, settings.level == .warning {
+        guard let count = limiter.admit(event.name, at: .now) else { return }
+        omitted = count
+      }
+      var descriptor = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+      guard poll(&descriptor, 1, 0) == 1, descriptor.revents & Int16(POLLOUT) != 0 else { return }
+      let line = LogLine(event: event, time: WallClock.milliseconds, process: getpid(), omitted: omitted)
+      writeToStandardError(line.bytes(as: settings.format))
+    }
+  }
+}
+
+/// Writes the reason why the program cannot start, or a hint for a person at the terminal, to standard error.
+func printAlways(_ event: LogEvent, as format: LogFormat) {
+  let line = LogLine(event: event, time: WallClock.milliseconds, process: getpid())
+  writeToStandardError(line.bytes(as: format, atMost: format == .text ? .max : LogLine.maxLength))
+}
+
+/// Writes the refused option to standard error, as one line in the format that an option before it has set.
+public func printStartError(_ error: OptionError) {
+  printAlways(.workerFailed("\(error.option) \(error.message)", exitStatus: EX_USAGE), as: error.logFormat)
+}
+
+/// Writes a message of a command to standard error, as one line of text.
+func printMessage(_ text: String) { writeToStandardError(singleLine("imageworker: \(text)", atMost: .max)) }
+
+/// Writes a text to standard output. Returns false if that fails.
+public func printOutput(_ text: String) -> Bool {
+  var rest = Array(text.utf8)[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { systemWrite(STDOUT_FILENO, $0.baseAddress!, $0.count) }
+    if count < 0 && errno != EINTR { return false }
+    rest = rest.dropFirst(max(0, count))
+  }
+  return true
+}
+
+private func writeToStandardError(_ line: [UInt8]) {
+  _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
+}
+
+/// write(2).
+func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+  write(descriptor, bytes, count)
+}

@@ -1,0 +1,123 @@
+internal import HTTPTypes
+internal import ImageCodec
+internal import ImageStore
+internal import LineRPC
+internal import Platform
+
+/// The events of the worker and its parts.
+extension LogEvent {
+  static func workerStarted(in directory: String) -> LogEvent {
+    LogEvent(
+      .workerStarted, "imageworker \(Version.current), cache in \(directory)",
+      [(.version, .string(Version.current)), (.directory, .string(directory))])
+  }
+
+  static func workerFailed(_ reason: String, exitStatus: Int32) -> LogEvent {
+    LogEvent(.workerFailed, reason, [(.exitStatus, .integer(Int64(exitStatus)))])
+  }
+
+  static func workerEnding(_ reason: EndReason, unanswered: Int) -> LogEvent {
+    let (text, mode, request): (String, Options.EndMode?, RequestID?) =
+      switch reason {
+      case .endOfInput(let mode): ("the input has ended (\(mode.rawValue))", mode, nil)
+      case .inputFailed(let mode): ("the input cannot be read (\(mode.rawValue))", mode, nil)
+      case .shutdown(let mode, let id): ("shutdown was called (\(mode.rawValue))", mode, id)
+      case .signal: ("a signal ends the worker", nil, nil)
+      case .outputClosed: ("nobody reads the output", nil, nil)
+      }
+    return LogEvent(
+      .workerEnding, "\(text); \(unanswered) requests are not answered yet",
+      [
+        (.requestId, request?.json), (.reason, .string(reason.name)), (.mode, mode.map { .string($0.rawValue) }),
+        (.unanswered, .count(unanswered)),
+      ])
+  }
+
+  /// The reason why a session ends.
+  enum EndReason {
+    case endOfInput(Options.EndMode)
+    case inputFailed(Options.EndMode)
+    case shutdown(Options.EndMode, RequestID?)
+    case signal, outputClosed
+
+    fileprivate var name: String {
+      switch self {
+      case .endOfInput: "endOfInput"
+      case .inputFailed: "inputFailed"
+      case .shutdown: "shutdown"
+      case .signal: "signal"
+      case .outputClosed: "outputClosed"
+      }
+    }
+  }
+
+  static func workerEnded(_ counts: Session.RequestCounts, exitStatus: Int32, uptime: Int64) -> LogEvent {
+    LogEvent(
+      .workerEnded, "done after \(counts.received) loads and prefetches, \(uptime) ms",
+      [
+        (.exitStatus, .integer(Int64(exitStatus))), (.received, .count(counts.received)),
+        (.succeeded, .count(counts.succeeded)), (.failed, .count(counts.failed)),
+        (.cancelled, .count(counts.cancelled)), (.uptimeMs, .integer(uptime)),
+      ])
+  }
+
+  static var inputTerminal: LogEvent {
+    LogEvent(
+      .inputTerminal, "reading requests from the terminal, one JSON object per line; Ctrl-D ends; see --help")
+  }
+
+  static func inputFailed(_ code: Int32) -> LogEvent {
+    let reason = String(cString: strerror(code))
+    return LogEvent(.inputFailed, "cannot read standard input: \(reason)", [(.reason, .string(reason))])
+  }
+
+  static func recordingFailed(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .recordingFailed, "the recording has ended before the session: \(reason)",
+      [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
+  static func recordingMoved(_ directory: String, to path: String) -> LogEvent {
+    LogEvent(
+      .recordingMoved, "\(directory) has a recording; this session is in \(path)", [(.path, .string(path))])
+  }
+
+  static func metricsUnwritable(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .metricsUnwritable, "the metrics file cannot be written, and is tried again every 10 s: \(reason)",
+      [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
+  static func metricsWritten(_ path: String) -> LogEvent {
+    LogEvent(.metricsWritten, "the metrics file is written again: \(path)", [(.path, .string(path))])
+  }
+
+  static func traceFailed(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .traceFailed, "the trace in \(path) ends: \(reason)", [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
+  static var decoderMissing: LogEvent {
+    LogEvent(
+      .decoderMissing, "\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")
+  }
+
+  /// A problem of a cache directory.
+  static func cache(_ warning: StoreWarning) -> LogEvent {
+    switch warning {
+    case .damagedIndex(let path): LogEvent(.cacheDamaged, warning.message, [(.directory, .string(path))])
+    case .unusable(let path, let reason):
+      LogEvent(.cacheUnusable, warning.message, [(.directory, .string(path)), (.reason, .string(reason))])
+    }
+  }
+
+  /// A decoder process that ended before its time.
+  static func decoder(_ failure: DecoderFailure) -> LogEvent {
+    LogEvent(
+      failure.isTimeout ? .decoderTimedOut : .decoderCrashed, "decoder \(failure.process) \(failure.message)",
+      [
+        (.decoder, .integer(Int64(failure.process))), (.format, failure.format.map { .string($0.rawValue) }),
+        (.reason, .string(failure.reason)),
+      ])
+  }
+}

@@ -1,0 +1,34 @@
+internal import HTTPTransport
+internal import LineRPC
+internal import Loading
+
+/// All figures of a worker at one time, for `stats` and for metrics.
+struct WorkerFigures: Sendable {
+  var loader: Loader.Statistics
+  var resolver: ResolverStatistics
+  var requests: Session.RequestCounts
+  /// Unix seconds.
+  var startTime: Double
+  var uptime: Duration
+  /// Bytes of output that the host has not read.
+  var outputBacklog: Int
+}
+
+extension Session {
+  /// Collects the figures by way of the disk thread and the transport's thread, none of which is blocked.
+  func collectFigures(then completion: @escaping @LoadingActor @Sendable (WorkerFigures) -> Void) {
+    loader.statistics { [weak self, transport] statistics in
+      let source = WorkSource()
+      transport.resolverStatistics { resolver in
+        LoadingActor.run(for: source) {
+          guard let self else { return }
+          completion(
+            WorkerFigures(
+              loader: statistics, resolver: resolver ?? ResolverStatistics(kind: self.options.resolver),
+              requests: self.counts, startTime: self.startTime, uptime: self.startedAt.duration(to: LoadingActor.now),
+              outputBacklog: self.writer.backlog))
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,177 @@
+"""examples/datasets with the libraries that they are for, if these are installed: in .build-tests/datasets, or for this Python.
+
+    python3 -m venv .build-tests/datasets
+    .build-tests/datasets/bin/python -m pip install torch numpy Pillow datasets 'ray[data]' scrapy
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from typing import Any, Callable, TypeVar
+
+from origin_process import Origin
+from package import ROOT
+
+EXAMPLES = ROOT / "examples" / "datasets"
+VENV = ROOT / ".build-tests" / "datasets" / "bin" / "python"
+PYTHON = str(VENV) if VENV.exists() else sys.executable
+IMAGES = 12
+
+Case = TypeVar("Case", bound=Callable[..., Any])
+
+
+def needs(*modules: str) -> Callable[[Case], Case]:
+    find = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))"
+    is_missing = subprocess.run([PYTHON, "-c", find, *modules]).returncode != 0
+    return unittest.skipIf(is_missing, f"not all of {', '.join(modules)} are installed for {PYTHON}")
+
+
+class Datasets(unittest.TestCase):
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
+        self.origin = exits.enter_context(Origin())
+        kinds = ["png?", "jpg?", "gif?", "png?", "webp?", "bmp?"] * (IMAGES // 6)
+        self.urls = [f"{self.origin.url}/image/{n}.{kind}width=120&height=90" for n, kind in enumerate(kinds)]
+        self.urls += [f"{self.origin.url}/image/1.png?status=404", "not a url"]
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in self.urls))
+
+    def run_python(self, *arguments: str) -> str:
+        """Runs Python in another directory, with homes and caches of its own. Returns its output."""
+        own = {name: str(self.folder / name) for name in ("XDG_CACHE_HOME", "HF_HOME", "RAY_TMPDIR")}
+        for name in own.values():
+            os.makedirs(name, exist_ok=True)
+        environment = {**os.environ, **own, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+        run = subprocess.run(
+            [PYTHON, *arguments], cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.assertEqual(run.returncode, 0, run.stderr[-5000:])
+        return run.stdout
+
+    def evaluated(self, code: str) -> Any:
+        """The value that a program in the examples' folder prints as JSON."""
+        return json.loads(self.run_python("-c", f"import json, sys; sys.path[:0] = [{str(EXAMPLES)!r}]\n{code}").splitlines()[-1])
+
+    @needs("datasets", "PIL")
+    def test_a_column_of_urls_becomes_a_column_of_images_by_map(self) -> None:
+        for processes in (1, 2):
+            with self.subTest(processes=processes):
+                out = f"out{processes}"
+                said = self.run_python(str(EXAMPLES / "hf_map.py"), "urls.txt", out, "--size", "60", "--processes", str(processes))
+                self.assertIn(f"{IMAGES} loaded, 2 failed", said)
+                rows = self.evaluated(
+                    f"import datasets; rows = datasets.load_from_disk({out!r})\n"
+                    "print(json.dumps([[row['url'], row['image'] and [row['image'].format, *row['image'].size], row['error']] for row in rows]))"
+                )
+                expected = [[url, ["JPEG", 60, 45], None] for url in self.urls[:IMAGES]]
+                expected += [[self.urls[-2], None, "http"], [self.urls[-1], None, "invalidParams"]]
+                self.assertEqual(rows, expected)
+
+    @needs("torch", "numpy")
+    def test_the_tensors_are_the_pixels_and_no_copies_of_them(self) -> None:
+        said = self.run_python(str(EXAMPLES / "torch_images.py"), "urls.txt", "--size", "32", "--batch", "5")
+        self.assertIn("(5, 3, 32, 32) torch.uint8", said)
+        self.assertIn(f"{IMAGES} loaded, 2 failed", said)
+        indices, has_colours, failures, addresses = self.evaluated(
+            """if True:
+            import torch_images, loading, warnings
+            warnings.simplefilter("error")
+            from torch.utils.data import DataLoader
+            urls = open("urls.txt").read().splitlines()
+            images = torch_images.URLImages(urls, 32)
+            items = list(images)
+            order = sorted(int(index) for batch in DataLoader(images, 5, num_workers=2) for index in batch["index"])
+            same = []
+            for item in items:
+                box = {"width": 32, "height": 32, "fit": "cover", "enlarge": True}
+                pixels = loading.worker().load(urls[item["index"]], deliver="pixels", transform=box).pixels
+                array = pixels.numpy()
+                array = array.repeat(3, 2) if pixels.channels == 1 else array[..., :3]
+                same.append(item["image"].numpy().tolist() == array.tolist())
+            tensor = torch_images.tensor_of(pixels)
+            addresses = [tensor.data_ptr(), pixels.numpy().ctypes.data]
+            print(json.dumps([order, same, images.failures, addresses]))"""
+        )
+        self.assertEqual(indices, list(range(IMAGES)), "each process of the DataLoader has its part")
+        self.assertEqual(has_colours, [True] * IMAGES)
+        self.assertEqual(failures, {"http": 1, "invalidParams": 1})
+        self.assertEqual(addresses[0], addresses[1])
+
+    @needs("ray", "pyarrow")
+    def test_a_list_becomes_files_of_parquet_by_an_actor(self) -> None:
+        said = self.run_python(str(EXAMPLES / "ray_data.py"), "urls.txt", "out", "--size", "60")
+        self.assertIn(f"{IMAGES} loaded, 2 failed", said)
+        rows = self.evaluated(
+            "import pyarrow.parquet; rows = pyarrow.parquet.read_table('out').to_pylist()\n"
+            "print(json.dumps([[row['url'], row['image'] and row['image'][:2].hex(), row['error']] for row in rows]))"
+        )
+        expected = [[url, "ffd8", None] for url in self.urls[:IMAGES]]
+        expected += [[self.urls[-2], None, "http"], [self.urls[-1], None, "invalidParams"]]
+        self.assertEqual(sorted(rows, key=str), sorted(expected, key=str))
+
+    @needs("scrapy", "PIL")
+    def test_a_spiders_items_get_their_images_as_by_scrapys_own_pipeline(self) -> None:
+        files: dict[str, Any] = {}
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in self.urls[:-1]))  # Scrapy's ends at the text that is no URL.
+        for name, pipeline in (("ours", "scrapy_images.ImageWorkerPipeline"), ("scrapys", "scrapy.pipelines.images.ImagesPipeline")):
+            (self.folder / "settings.json").write_text(json.dumps(self.scrapy_settings(name, pipeline)))
+            items = self.evaluated(
+                """if True:
+                import os, scrapy_images
+                from scrapy.crawler import CrawlerProcess
+                settings = json.load(open("settings.json"))
+                scrapy_images.ImagesSpider.custom_settings = {}
+                process = CrawlerProcess(settings, install_root_handler=False)
+                process.crawl(scrapy_images.ImagesSpider, urls="urls.txt")
+                process.start()
+                print(json.dumps([json.loads(line) for line in open(settings["name"] + ".jsonl")]))"""
+            )
+            self.assertEqual(len(items), len(self.urls) - 1)
+            results = [item["images"][0] for item in items if item["images"]]
+            self.assertEqual({result["url"] for result in results}, set(self.urls[:IMAGES]))
+            files[name] = {
+                (result["url"], result["path"].split(".")[0], result["status"], *sorted(result.keys())) for result in results
+            }
+            store = self.folder / name
+            thumbs = sorted(path.name for path in (store / "thumbs" / "small").iterdir())
+            self.assertEqual(len(thumbs), IMAGES)
+            self.assertTrue(all((store / result["path"]).stat().st_size for result in results))
+            files[f"{name} thumbs"] = set(thumbs)
+        self.assertEqual(files["ours"], files["scrapys"])
+        self.assertEqual(files["ours thumbs"], files["scrapys thumbs"])
+
+    def scrapy_settings(self, name: str, pipeline: str) -> Any:
+        return {
+            "name": name,
+            "IMAGES_STORE": str(self.folder / name),
+            "IMAGES_THUMBS": {"small": [40, 40]},
+            "ITEM_PIPELINES": {pipeline: 1},
+            "FEEDS": {f"{name}.jsonl": {"format": "jsonlines"}},
+            "LOG_LEVEL": "ERROR",
+            "TELNETCONSOLE_ENABLED": False,
+        }
+
+    @needs("scrapy")
+    def test_the_spider_runs_by_scrapys_command(self) -> None:
+        self.run_python("-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out")
+        self.assertEqual(len(list((self.folder / "out" / "full").iterdir())), IMAGES)
+
+    def test_a_missing_library_is_named_in_a_line(self) -> None:
+        for example, package in (("hf_map.py", "datasets"), ("ray_data.py", "ray"), ("torch_images.py", "torch")):
+            blocked = f"import runpy, sys; sys.modules[{package!r}] = None; sys.path.insert(0, {str(EXAMPLES)!r})\n"
+            code = blocked + f"runpy.run_path({str(EXAMPLES / example)!r}, run_name='__main__')"
+            run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+            self.assertRegex(run.stderr, rf"^{example}: there is no .* here .*: pip install .*\n$")
+            self.assertEqual(run.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
