@@ -1,8 +1,9 @@
 /// The layout of a trace file: a ring of pages, the oldest of which is overwritten when the file has its largest size.
 /// A pure value that returns the writes to be done.
 ///
-/// A page is 4096 bytes. No piece of text, which is one or several events, crosses the end of a page; the rest of a page
-/// is spaces. Page 0 has the bracket that opens the array, the last page has the `tail` with the one that closes it.
+/// A page is 4096 bytes. No piece of text, which is one or several events, crosses the end of a page; the rest of a
+/// page is spaces. Page 0 has the bracket that opens the array, the last page has the `tail` with the one that closes
+/// it.
 ///
 /// The file is a whole array after each write. A process that is killed within a write leaves complete pages: Linux
 /// stops a write to a file for a signal between pages only. While the file grows, its `tail` may then be missing. The

@@ -9,7 +9,7 @@ public final class TraceRecorder: Sendable {
   /// Makes the events of something that has happened. Runs on the thread of the trace.
   public typealias Record = @Sendable (TraceWriter) -> Void
 
-  /// What a trace has in its file.
+  /// The contents of the file of a trace.
   public struct Summary: Sendable {
     public var events: Int
     /// The size of the file.

@@ -35,7 +35,7 @@ struct TraceTracks {
   static let firstLane = 1000
   /// The row for spans that overlap, and for instants.
   static let overlapping = 9999
-  /// What is added to the number of a group that comes after the others.
+  /// The offset of the number of a group that comes after the others.
   static let lastGroups = 1_000_000
   private static let others = TraceGroupKey("", -1)
 

@@ -14,7 +14,7 @@ OWN_HINTS = {"robots": "The servers ask that these images be left out. Use --ign
 
 
 class Failures:
-    """The number and the latest example of each kind. What it holds does not grow with the list."""
+    """The number and the latest example of each kind. Its size does not grow with the list."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, tuple[int, str, str]] = {}

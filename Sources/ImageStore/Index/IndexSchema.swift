@@ -8,17 +8,18 @@ internal import HTTPTypes
 ///   interval. `allocated` is the size of the file on disk. Since version 3: `boot` identifies the run of the system
 ///   that wrote the file, and is NULL once the file was verified in a later run; `checked` is a sum of 1 if every pixel
 ///   is known to decode and 2 if the original is known to be damaged; `thumbhash` and `color`; and for a variant its
-///   original (`source_…`). Since version 5: `pinned` is 1 if `pins` contains the row's key, partition and variant, else
-///   0. The SQL indexes by time begin with it, so that eviction never meets a pinned row.
+///   original (`source_…`). Since version 5: `pinned` is 1 if `pins` contains the row's key, partition and variant,
+///   else 0. The SQL indexes by time begin with it, so that eviction never meets a pinned row.
 /// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
 /// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
 ///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0
 ///   while the file is being written.
-/// - `pins`: the pins of a user (since version 5). A pin outlives its response, so that a replaced image stays pinned. The
-///   columns `url` to `port` are those of the response that was pinned.
-/// - `totals`: one row, updated by triggers: the number of rows in `responses`, the allocated bytes of all tables, since
-///   version 4 the number of variants, so that a cache without variants has no cost for them, and since version 5 the
-///   number and the allocated bytes of pinned rows. `disk_limit` is the limit of the worker that last published its own.
+/// - `pins`: the pins of a user (since version 5). A pin outlives its response, so that a replaced image stays pinned.
+///   The columns `url` to `port` are those of the response that was pinned.
+/// - `totals`: one row, updated by triggers: the number of rows in `responses`, the allocated bytes of all tables,
+///   since version 4 the number of variants, so that a cache without variants has no cost for them, and since version 5
+///   the number and the allocated bytes of pinned rows. `disk_limit` is the limit of the worker that last published its
+///   own.
 ///
 /// Every look-up, every filter of `clear` and the choice of rows to evict has an SQL index. Text is compared by its
 /// UTF-8 bytes. Times are Unix seconds.

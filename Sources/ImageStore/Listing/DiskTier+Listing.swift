@@ -11,7 +11,7 @@ public struct OtherFiles: Sendable, Equatable {
   public var partials = Sum()
 }
 
-/// What the commands of `imageworker cache` read of a read-only tier besides pages of entries.
+/// Reads of a read-only tier for the commands of `imageworker cache`, besides pages of entries.
 extension DiskTier {
   /// The number of entries, and the allocated bytes of all files in the index.
   public func listedTotals() throws(StoreError) -> (entries: Int, allocated: Int64) {
@@ -28,7 +28,7 @@ extension DiskTier {
     try session.withSettledIndex { index throws(SQLiteError) in try index.record(entry.id) != nil }
   }
 
-  /// What is stored under a key.
+  /// The entries that are stored under a key.
   public struct KeyInspection: Sendable {
     public struct Stored: Sendable {
       public var response: StoredResponse

@@ -4,9 +4,9 @@ public import Tracing
 
 /// The trace of a loader, while one is recorded.
 ///
-/// Each origin is a group of rows. A load that has ended is a span on a lane, with one span per phase. Its lookup and its
-/// wait are in another group, because any number of loads may wait at a time. The worker itself is a group with a row
-/// per thread. Records are made into events on the thread of the trace.
+/// Each origin is a group of rows. A load that has ended is a span on a lane, with one span per phase. Its lookup and
+/// its wait are in another group, because any number of loads may wait at a time. The worker itself is a group with a
+/// row per thread. Records are made into events on the thread of the trace.
 @LoadingActor
 public final class LoaderTrace {
   public nonisolated let recorder: TraceRecorder

@@ -44,8 +44,8 @@ struct RobotsPattern: Sendable {
   }
 
   /// The bytes with the same percent-encoding for the same characters: letters, digits and `-._~/=` are themselves, and
-  /// everything else is encoded. The encoded forms of `/` and `%`, and of `*` in a pattern, stay as they are, because they
-  /// are other characters.
+  /// everything else is encoded. The encoded forms of `/` and `%`, and of `*` in a pattern, stay as they are, because
+  /// they are other characters.
   static func normalized(_ bytes: [UInt8], keepingAsterisks keepsAsterisks: Bool) -> [UInt8] {
     var result: [UInt8] = []
     result.reserveCapacity(bytes.count)

@@ -38,8 +38,8 @@ struct RobotsRules: Sendable {
     crawlDelay = group.crawlDelay
   }
 
-  /// The rule that disallows a request; nil if it is allowed. Of the rules that match, the longest decides, and of two of
-  /// the same length the one that allows (section 2.2.2).
+  /// The rule that disallows a request; nil if it is allowed. The longest rule that matches decides. If two have the
+  /// same length, the one that allows decides (section 2.2.2).
   ///
   /// - Parameter target: the path and query of the URL.
   func refusal(of target: String) -> String? {

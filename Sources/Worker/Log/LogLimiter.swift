@@ -1,5 +1,5 @@
-/// Limits the lines of each event to a number per minute, so that many failing origins or images do not flood the log of
-/// a host that wants warnings only.
+/// Limits the lines of each event to a number per minute, so that many failing origins or images do not flood the log
+/// of a host that wants warnings only.
 struct LogLimiter {
   /// The maximum number of lines of an event in a period.
   static let maxLines = 10

@@ -108,8 +108,8 @@ extension String {
   }
 }
 
-/// The text as one line of at most `count` bytes and a line feed. Control characters in it, such as line breaks in names
-/// and values, become spaces.
+/// The text as one line of at most `count` bytes and a line feed. Control characters in it, such as line breaks in
+/// names and values, become spaces.
 func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
   var bytes = text.utf8.prefix(count)[...]
   // Do not end within a character.

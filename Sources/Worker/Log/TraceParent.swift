@@ -1,8 +1,8 @@
 internal import HTTPTypes
 internal import Text
 
-/// The `traceparent` field of W3C Trace Context (https://www.w3.org/TR/trace-context/, section 3.2), with which the host
-/// connects a load to a trace of its own.
+/// The `traceparent` field of W3C Trace Context (https://www.w3.org/TR/trace-context/, section 3.2), with which the
+/// host connects a load to a trace of its own.
 struct TraceParent: Equatable {
   /// 32 lower-case hexadecimal digits, not all of them zero.
   let traceID: String
@@ -21,7 +21,7 @@ struct TraceParent: Equatable {
     traceID = String(decoding: parts[1], as: UTF8.self)
   }
 
-  /// Of the version, the trace id, the parent id and the flags.
+  /// The lengths of the version, the trace id, the parent id and the flags.
   private static let partLengths = [2, 32, 16, 2]
   private static let length = 55
 

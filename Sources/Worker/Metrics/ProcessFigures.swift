@@ -2,7 +2,7 @@ internal import Platform
 
 /// The resources that this process uses.
 struct ProcessFigures: Sendable {
-  /// Of all threads, without the decoder processes.
+  /// The processor time of all threads, without that of the decoder processes.
   var processorSeconds: Double
   var residentBytes: Int64
   /// nil if the system does not tell it.

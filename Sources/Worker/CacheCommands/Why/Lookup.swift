@@ -3,7 +3,7 @@ internal import ImageStore
 internal import Loading
 internal import Text
 
-/// What a load would find on disk, and the decision that the worker would make.
+/// The responses that a load would find on disk, and the decision that the worker would make.
 struct Lookup: Sendable {
   struct Response: Sendable {
     var stored: DiskTier.KeyInspection.Stored
