@@ -34,13 +34,18 @@ let package = Package(
     .target(
       name: "Worker",
       dependencies: [
-        "LineRPC", "Loading", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec", "Tracing",
-        "Text",
-        "Threads", "Platform", "CSystem",
+        "LineRPC", "Loading", "Recording", "HTTPTransport", "HTTPCaching", "HTTPTypes", "ImageStore", "ImageCodec",
+        "Tracing", "Text", "Threads", "Platform", "CSystem",
       ],
       // A link to protocol/openrpc.json, which --describe prints.
       resources: [.embedInCode("openrpc.json")],
       swiftSettings: strict
+    ),
+    module(
+      "Recording",
+      uses: [
+        "LineRPC", "Loading", "HTTPTransport", "HTTPTypes", "ImageStore", "ImageCodec", "Text", "Threads", "Platform",
+      ]
     ),
     module("LineRPC", uses: ["Text", "Threads", "Platform"]),
     module("Tracing", uses: ["LineRPC", "Threads", "Platform"]),
@@ -98,6 +103,7 @@ let package = Package(
       swiftSettings: strict),
     tests(of: "Threads"),
     tests(of: "Text"),
+    tests(of: "Recording", uses: ["LineRPC", "HTTPTransport", "HTTPTypes", "ImageCodec", "ImageStore", "Threads"]),
     tests(of: "Worker", uses: ["LineRPC", "Loading", "ImageStore", "HTTPTypes", "Threads"]),
   ],
   swiftLanguageModes: [.v6]

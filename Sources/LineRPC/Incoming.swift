@@ -46,7 +46,7 @@ extension Incoming {
   static let maxCalls = 100_000
 
   /// The result for a line that was skipped because it is too long.
-  static func tooLong(limit: Int) -> Incoming {
+  public static func tooLong(limit: Int) -> Incoming {
     .call(.refused(.invalidRequest("a line must not be longer than \(limit) bytes"), id: nil))
   }
 

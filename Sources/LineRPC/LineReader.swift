@@ -17,6 +17,7 @@ public final class LineReader: Sendable {
 
   private let descriptor: Int32
   private let maxLine: Int
+  private let observe: (@Sendable (LineSplitter.Line) -> Void)?
   private let handle: @Sendable ([Incoming]) -> Void
   private let onEnd: @Sendable (End) -> Void
 
@@ -25,16 +26,18 @@ public final class LineReader: Sendable {
   /// - Parameters:
   ///   - descriptor: remains the caller's, and must stay open until `onEnd`. It may be non-blocking.
   ///   - maxLine: in bytes. A longer line is passed on as a refused call.
+  ///   - observe: called on the reader's thread with each line, before the batch that contains it.
   ///   - handle: called on the reader's thread; never with an empty array.
   ///   - onEnd: called once on the reader's thread, after all lines.
   @discardableResult
   public init(
-    descriptor: Int32, maxLine: Int,
+    descriptor: Int32, maxLine: Int, observe: (@Sendable (LineSplitter.Line) -> Void)? = nil,
     handle: @escaping @Sendable ([Incoming]) -> Void,
     onEnd: @escaping @Sendable (End) -> Void
   ) {
     self.descriptor = descriptor
     self.maxLine = maxLine
+    self.observe = observe
     self.handle = handle
     self.onEnd = onEnd
     startThread(name: "line reader") { [self] in onEnd(run()) }
@@ -60,6 +63,7 @@ public final class LineReader: Sendable {
   private func handOver(_ split: ((LineSplitter.Line) -> Void) -> Void) {
     var batch: [Incoming] = []
     split { line in
+      observe?(line)
       switch line {
       case .text(let text): batch.append(Incoming(line: text))
       case .tooLong: batch.append(.tooLong(limit: maxLine))

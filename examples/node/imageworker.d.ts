@@ -254,6 +254,9 @@ export interface StartOptions {
   /** A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before. */
   trace?: string;
   traceLimit?: number;
+  /** The directory of a recording. See examples/operating/recording.md. */
+  record?: string;
+  recordRedactQuery?: boolean;
 }
 
 /** All options of the worker (`imageworker --help`), and the settings of this client. */

@@ -243,6 +243,8 @@ const workerOptions = {
   metricsFile: text,
   trace: text,
   traceLimit: bytes,
+  record: text,
+  recordRedactQuery: flag,
 };
 
 const handler = option("a function", (value) => typeof value === "function");

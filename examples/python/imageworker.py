@@ -688,6 +688,9 @@ class StartOptions(Options, total=False):
     trace: Optional[StrPath]
     """A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before."""
     trace_limit: Optional[int]
+    record: Optional[StrPath]
+    """The directory of a recording. See examples/operating/recording.md."""
+    record_redact_query: Optional[bool]
 
 
 class Settings(StartOptions, total=False):

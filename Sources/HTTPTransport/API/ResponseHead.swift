@@ -10,6 +10,14 @@ public struct ResponseHead: Sendable, Hashable {
   public var httpVersion = "1.1"
   /// Number of bytes that will be delivered; nil if unknown, for instance with a content encoding.
   public var contentLength: Int64?
+
+  public init(
+    status: Int, headers: HeaderFields = HeaderFields(), finalURL: String, httpVersion: String = "1.1",
+    contentLength: Int64? = nil
+  ) {
+    (self.status, self.headers, self.finalURL) = (status, headers, finalURL)
+    (self.httpVersion, self.contentLength) = (httpVersion, contentLength)
+  }
 }
 
 /// Sizes and timing of a transfer that succeeded.
@@ -23,4 +31,11 @@ public struct TransferSummary: Sendable {
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
   public var requestTime: Int
   public var responseTime: Int
+
+  public init(
+    head: ResponseHead, bytesReceived: Int64, redirects: Int, times: TransferTimes, requestTime: Int, responseTime: Int
+  ) {
+    (self.head, self.bytesReceived, self.redirects, self.times) = (head, bytesReceived, redirects, times)
+    (self.requestTime, self.responseTime) = (requestTime, responseTime)
+  }
 }

@@ -51,4 +51,6 @@ public struct TransferRequest: Sendable {
 /// Identifies a transfer; never reused within one transport.
 public struct TransferID: Sendable, Hashable {
   public let number: UInt64
+
+  public init(number: UInt64) { self.number = number }
 }

@@ -38,7 +38,8 @@ public actor PixelFolder {
     home = ProcessFolder(in: parent ?? Self.defaultParent, environment: environment)
   }
 
-  private static var defaultParent: String {
+  /// The default of `parent`.
+  public static var defaultParent: String {
     let name = "/imageworker-\(geteuid())"
     var status = stat()
     if stat("/dev/shm", &status) == 0, access("/dev/shm", W_OK) == 0 { return "/dev/shm" + name }

@@ -19,6 +19,9 @@ public actor ScratchFolder {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+  /// The default of `parent`.
+  public static var defaultParent: String { ProcessFolder.defaultParent }
+
   /// - Parameter parent: the common folder of all processes of this user; nil for the default.
   public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
     self.executor = executor

@@ -68,7 +68,7 @@ extension JobCoordinator {
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: mediaType))
     jobs[id.slot].inlineStoreStarted()
-    record(for: id) { $0.enter(.store, at: .now) }
+    record(for: id) { $0.enter(.store, at: LoadingActor.now) }
     store(
       id, job, body: .bytes(bytes), format: format, as: draft,
       keeping: job.request.cacheMode == .noStore ? [] : tiers(of: id), invalidatesStored: false)
@@ -100,7 +100,7 @@ extension JobCoordinator {
     keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool
   ) {
     let waiting = loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
-    let mayHavePartials = storage.tier?.mayHavePartials == true
+    let mayHavePartials = LoadingActor.observed(storage.tier?.mayHavePartials == true)
     let operation = StoreOperation(
       body: body, format: format, draft: draft, tiers: tiers, invalidatesStored: invalidatesStored,
       partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,

@@ -15,12 +15,14 @@ final class JobCoordinator {
   let peers: PeerCoordinator
   let deliveries: DeliveryCoordinator
   let storage: DiskServices
-  let transport: Transport
+  let transport: any Transferring
   let previews: PreviewCoordinator
   let robots: RobotsCoordinator
   var maxRedirects = 10
   var counts = TransferCounts()
 
+  /// For the delays of the scheduler.
+  var random: LoaderRandom
   var scheduler: Scheduler
   var jobs = SlotMap<JobID, Job>()
   private var partialBodies: PartialBodyBudget
@@ -31,12 +33,14 @@ final class JobCoordinator {
 
   init(
     registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator, deliveries: DeliveryCoordinator,
-    storage: DiskServices, transport: Transport, previews: PreviewCoordinator, settings: LoaderSettings
+    storage: DiskServices, transport: any Transferring, previews: PreviewCoordinator, settings: LoaderSettings,
+    random: LoaderRandom
   ) {
     (self.registry, self.cache, self.peers, self.deliveries) = (registry, cache, peers, deliveries)
-    (self.storage, self.transport, self.previews) = (storage, transport, previews)
+    (self.storage, self.transport, self.previews, self.random) = (storage, transport, previews, random)
     robots = RobotsCoordinator(userAgent: settings.robotsUserAgent, transport: transport, storage: storage)
     scheduler = Scheduler(limits: settings.limits)
+    scheduler.latest = LoadingActor.now
     partialBodies = PartialBodyBudget(diskLimit: settings.diskLimit)
   }
 
@@ -111,7 +115,7 @@ final class JobCoordinator {
       needsDecoder: load.request.processing != nil, deadline: load.deadline)
     load.resetAttempt()
     switch subscription {
-    case .created(let job), .joined(let job, _): recordJoin(load, job, at: .now)
+    case .created(let job), .joined(let job, _): recordJoin(load, job, at: LoadingActor.now)
     }
     switch subscription {
     case .created(let job):
@@ -191,7 +195,7 @@ final class JobCoordinator {
 
   /// Answers a load that may send nothing from the cache.
   private func lookUp(alone load: ActiveLoad) {
-    if load.timeline.phase != .lookup { load.timeline.restart(at: .now) }
+    if load.timeline.phase != .lookup { load.timeline.restart(at: LoadingActor.now) }
     cache.lookUp(load.request.key, load.partition, [load.request.variant], isBypassed: false) {
       [weak self, id = load.id] found in
       guard let self, let load = self.registry[id] else { return }
@@ -260,14 +264,14 @@ final class JobCoordinator {
     var admission = scheduler.enqueue(job)
     if case .queueFull = admission {
       // Start the transfers that are due first: jobs that only await this decision must not count as queued.
-      startTransfers(at: .now, needsPlace: true)
+      startTransfers(at: LoadingActor.now, needsPlace: true)
       admission = scheduler.enqueue(job)
     }
     switch admission {
-    case .accepted: record(for: job) { $0.enter(.wait, at: .now) }
+    case .accepted: record(for: job) { $0.enter(.wait, at: LoadingActor.now) }
     case .queueFull:
       var error = LoadError(.overloaded, "the queue is full: \(scheduler.limits.maxQueued) loads are waiting")
-      error.retryAfter = scheduler.timeToFreeQueue(at: .now)
+      error.retryAfter = scheduler.timeToFreeQueue(at: LoadingActor.now)
       fail(job, error)
     case .originDown: endAtDownOrigin(job)
     }
@@ -341,11 +345,11 @@ final class JobCoordinator {
     guard !load.request.retriesFailed else { return true }
     let failure = cache.failures.failure(
       of: CacheIdentity(key: load.request.key, partition: load.partition),
-      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: .now)
+      acceptsAnything: load.request.validation == .none, maxBytes: load.request.maxBytes, now: LoadingActor.now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
     error.status = failure.error.status
-    error.retryAfter = ContinuousClock.now.duration(to: failure.until)
+    error.retryAfter = LoadingActor.now.duration(to: failure.until)
     deliveries.complete(load, .failure(error), at: .answer)
     return false
   }
@@ -415,7 +419,7 @@ final class JobCoordinator {
   /// Whether the host has stored an image under the key since the job was created, or is storing one. Such a job
   /// accepts no further loads, and its response is not cached.
   func isSuperseded(_ id: JobID) -> Bool {
-    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: .now) } ?? false
+    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: LoadingActor.now) } ?? false
   }
 
   // MARK: - Actions

@@ -48,13 +48,14 @@ extension DecodeCoordinator {
       for waiter in waiters { tiers.formUnion(waiter.load.request.store) }
     }
     // A load that waits for both stages is served once, as for its answer.
-    let served = Dictionary(waiters.map { ($0.load.id, $0) }) { $0.stage > $1.stage ? $0 : $1 }
+    let stages = Dictionary(waiters.map { ($0.load.id, $0.stage) }, uniquingKeysWith: max)
+    let served = waiters.filter { stages[$0.load.id] == $0.stage }
     let operation = StoreOperation(
       body: .bytes([]), format: decoded.format, draft: draft, tiers: tiers,
       largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
-      deliveries: served.values.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
+      deliveries: served.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
     let subscriptions = Set(waiters.map(\.subscription))
-    let now = ContinuousClock.now
+    let now = LoadingActor.now
     for waiter in waiters where waiter.stage == .answer { waiter.load.timeline.enter(.deliver, at: now) }
     storage.perform("keep variant", { [storage] in operation.storing(fileAt: path, in: storage) }) {
       [weak self] outcome in

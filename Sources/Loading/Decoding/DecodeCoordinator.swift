@@ -62,7 +62,7 @@ final class DecodeCoordinator {
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
-    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: .now) {
+    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: LoadingActor.now) {
       client?.complete(load, .failure(error), at: stage)
       return
     }
@@ -81,7 +81,7 @@ final class DecodeCoordinator {
         storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
       prepare(id, for: load, candidate, decode)
     }
-    if stage == .answer { load.timeline.enter(.decodeWait, at: .now) }
+    if stage == .answer { load.timeline.enter(.decodeWait, at: LoadingActor.now) }
     addDeadline(of: load)
   }
 
@@ -119,8 +119,9 @@ final class DecodeCoordinator {
       proceed(id, with: variant)
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
+      let source = WorkSource()
       decode.ticket = decoder.submit(task, priority: priority.rawValue) { result, start in
-        LoadingActor.run { [weak self] in self?.decoded(id, task, result, since: start) }
+        LoadingActor.run(for: source) { [weak self] in self?.decoded(id, task, result, since: start) }
       }
     }
   }
@@ -132,7 +133,7 @@ final class DecodeCoordinator {
   ) {
     guard let decode = decodes[id] else { return storage.discard(task.output) }
     decode.ticket = nil
-    let end = ContinuousClock.now
+    let end = LoadingActor.now
     for waiter in waiters(for: id) where waiter.stage == .answer { waiter.load.timeline.decoded(from: start, to: end) }
     switch (result, task.output) {
     case (.failure(let error), _):
@@ -140,7 +141,7 @@ final class DecodeCoordinator {
       if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
       let failure = LoadError(error)
       if case .corrupt = error, decode.candidate.response.isOnDisk {
-        corrupt.remember(failure, of: decode.subject, now: .now)
+        corrupt.remember(failure, of: decode.subject, now: LoadingActor.now)
       }
       fail(id, failure)
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)

@@ -55,8 +55,9 @@ final class PreviewCoordinator {
         self.decodes.memory.giveBack(arriving.end)
         return
       }
+      let source = WorkSource()
       self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result, _ in
-        LoadingActor.run { [weak self] in
+        LoadingActor.run(for: source) { [weak self] in
           self?.decodes.memory.giveBack(arriving.end)
           self?.previewed(job, transfer, task, result, scans: arriving.scans)
         }

@@ -64,7 +64,7 @@ final class DeliveryCoordinator: DecodeClient {
       client?.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
       return
     }
-    if stage == .answer { load.timeline.enter(.deliver, at: .now) }
+    if stage == .answer { load.timeline.enter(.deliver, at: LoadingActor.now) }
     var plan = DeliveryPlan(load.request, at: stage)
     if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.location, plan) {
       return complete(load, candidate, content, as: status, at: stage)
@@ -147,8 +147,8 @@ final class DeliveryCoordinator: DecodeClient {
     guard location == .memory, plan.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
-      guard let path = tier?.deliverPath(of: response) else { return nil }
-      return DeliveryPlan.DeliveredContent(path: path, bytes: nil)
+      guard let tier, LoadingActor.observed(tier.deliverPath(of: response) != nil) else { return nil }
+      return DeliveryPlan.DeliveredContent(path: tier.absolutePath(of: response), bytes: nil)
     }
     tier?.recordUse(of: response)
     return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)
@@ -181,10 +181,10 @@ final class DeliveryCoordinator: DecodeClient {
     guard isActive(load) else { return }
     switch stage {
     case .answer:
-      if case .success = result { load.timeline.enter(.deliver, at: .now) }
+      if case .success = result { load.timeline.enter(.deliver, at: LoadingActor.now) }
       guard cachedEvents.hold(result, of: load.id) else { return finish(load, result) }
       client?.unsubscribe(load)
-      client?.boostCachedEvent(of: load, until: .now + Self.longestWait)
+      client?.boostCachedEvent(of: load, until: LoadingActor.now + Self.longestWait)
     case .cachedEvent:
       if case .success(let image) = result {
         if isOutputBlocked, image.data != nil {
@@ -192,7 +192,7 @@ final class DeliveryCoordinator: DecodeClient {
         }
         var shown = image
         shown.timeline = load.timeline
-        shown.timeline?.end(at: .now)
+        shown.timeline?.end(at: LoadingActor.now)
         load.emit(.cached(shown))
       }
       endCachedEvent(of: load)

@@ -67,16 +67,20 @@ public final class DiskServices: Sendable {
   }
 
   /// Runs `work` on the disk thread and passes its result to `completion` on the loading thread.
+  @LoadingActor
   func perform<Result: Sendable>(
     _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
-    executor.run {
+    let source = WorkSource()
+    let operation: @Sendable () -> Void = {
       let result = work()
-      LoadingActor.run { completion(result) }
+      LoadingActor.run(for: source) { completion(result) }
     }
+    executor.run(LoadingActor.sequencer?.dated(operation) ?? operation)
   }
 
   /// As `perform` without a name, for work that a trace shows under this name.
+  @LoadingActor
   func perform<Result: Sendable>(
     _ name: StaticString, _ work: @escaping @Sendable () -> Result,
     then completion: @escaping @LoadingActor @Sendable (Result) -> Void
@@ -123,6 +127,7 @@ public final class DiskServices: Sendable {
   }
 
   /// Looks up the named variants and the original of a key on disk.
+  @LoadingActor
   func look(
     up key: String, partition: String, variants: Set<String>,
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
@@ -141,6 +146,7 @@ public final class DiskServices: Sendable {
   }
 
   /// Performs a delivery.
+  @LoadingActor
   func deliver(
     _ delivery: DeliveryPlan, from source: DeliveryPlan.Source,
     then completion:

@@ -94,7 +94,7 @@ extension Loader {
     let isHostStoring = cache.pending.isHostStoring(key)
     let before = isHostStoring ? [] : cache.peekMemory(key, partition, [variant])
     let failure = cache.failures.failure(
-      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: .now)
+      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: LoadingActor.now)
     storage.perform({ [storage] in
       // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
@@ -159,7 +159,7 @@ extension Loader {
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       mediaType: StoredResponse.mediaType(told: nil))
-    let timeline = LoadTimeline(acceptedAt: .now, in: .store)
+    let timeline = LoadTimeline(acceptedAt: LoadingActor.now, in: .store)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
@@ -174,11 +174,11 @@ extension Loader {
       self.registry.releaseID(id)
       switch outcome {
       case .failure(let error):
-        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: .now)
+        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: LoadingActor.now)
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.cache.pending.endHostStore(id, of: request.key, as: image, now: .now)
+        self.cache.pending.endHostStore(id, of: request.key, as: image, now: LoadingActor.now)
         let isInMemory = self.cache.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.cache.isCleared(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
@@ -192,7 +192,7 @@ extension Loader {
               stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
             image.timeline = timeline
-            image.timeline?.end(at: .now)
+            image.timeline?.end(at: LoadingActor.now)
             return image
           })
       }

@@ -13,7 +13,7 @@ extension Loader {
   /// Records the loads that have not ended, and the last counters, for a trace that is about to stop.
   public func completeTrace() {
     guard let trace else { return }
-    trace.sampleLast(figures, at: .now)
+    trace.sampleLast(figures, at: LoadingActor.now)
     for load in registry.allLoads { trace.ended(TracedLoad(unfinished: load)) }
   }
 }

@@ -42,15 +42,20 @@ public final class Loader {
     didSet { jobs.scheduler.isPaused = isPaused || isOutputStuck }
   }
 
-  public init(transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings) {
+  /// - Parameter seed: makes the decisions reproducible if it is set: random numbers come from it, and the loader takes
+  ///   no part in single flight across processes.
+  public init(
+    transport: any Transferring, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings,
+    seed: UInt64? = nil
+  ) {
     self.storage = storage
-    peers = PeerCoordinator(storage: storage)
+    peers = PeerCoordinator(storage: storage, isAlone: seed != nil)
     cache = CacheCoordinator(storage: storage, peers: peers, settings: settings)
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
     jobs = JobCoordinator(
       registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
-      previews: PreviewCoordinator(decodes), settings: settings)
+      previews: PreviewCoordinator(decodes), settings: settings, random: LoaderRandom(seed: seed))
     (cache.loader, jobs.loader, jobs.previews.jobs) = (self, self, jobs)
     (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
@@ -94,7 +99,7 @@ public final class Loader {
   ) {
     applyPeerInvalidations()
     let load = ActiveLoad(
-      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
+      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: LoadingActor.now,
       generation: cache.clearsBegun, observer: observer, requester: requester)
     load.place = place
     jobs.adoptPlace(of: load)
@@ -113,7 +118,7 @@ public final class Loader {
   ///
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> ContinuousClock.Instant? {
-    let now = ContinuousClock.now
+    let now = LoadingActor.now
     for (id, attempts) in jobs.expire(at: now) {
       var error = LoadError.timeout(.deadline, "the deadline passed")
       error.attempts = attempts
@@ -154,7 +159,7 @@ public final class Loader {
     jobs.releasePlace(of: load)
     if load.request.processing != nil { decodes.unsubscribe(id) }
     jobs.unsubscribe(load)
-    load.timeline.end(at: .now)
+    load.timeline.end(at: LoadingActor.now)
     let report = LoadReport(of: load, result)
     record(report)
     trace?.ended(TracedLoad(report, source: load.request.source, priority: load.priority))
@@ -177,7 +182,7 @@ public final class Loader {
     record(
       LoadReport(
         requester: .prefetch, url: url, origin: origin, outcome: .failure(error), attempts: error.attempts,
-        timeline: LoadTimeline(acceptedAt: .now)))
+        timeline: LoadTimeline(acceptedAt: LoadingActor.now)))
   }
 
   /// Whether most loads fail, if that has changed since the last call or is to be repeated.

@@ -4,7 +4,7 @@
 public struct LoadObservation: Sendable {
   public private(set) var counts = LoaderCounts()
   public private(set) var failures = FailureTable()
-  var alarm = FailureAlarm(now: .now)
+  var alarm = FailureAlarm(now: LoadingActor.now)
   private var measured = LoadMetrics()
 
   /// The metrics of all loads and of the hits of the memory fast path.

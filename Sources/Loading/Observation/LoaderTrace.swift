@@ -31,7 +31,7 @@ public final class LoaderTrace {
   }
 
   func retrying(_ request: LoadRequest, attempt: Int, delay: Duration, after error: LoadError) {
-    let (now, source, origin) = (ContinuousClock.now, request.source, request.origin)
+    let (now, source, origin) = (LoadingActor.now, request.source, request.origin)
     recorder.add { writer in
       writer.instant(
         "retry", "origin", on: writer.eventRow(of: origin), at: writer.time(now), scope: .thread,
@@ -44,7 +44,7 @@ public final class LoaderTrace {
 
   /// Records a change of an origin's health, as a line across its rows.
   public func healthChanged(_ state: OriginState) {
-    let now = ContinuousClock.now
+    let now = LoadingActor.now
     recorder.add { writer in
       var arguments: TraceArguments = ["window": .number(Int64(state.window))]
       if let reason = state.reason { arguments.append("reason", .text(reason.rawValue)) }

@@ -30,7 +30,7 @@ struct TracedLoad: Sendable {
     (self.load, transfer) = (load.id.serial, load.transfer)
     (source, origin, priority) = (load.request.source, load.request.origin, load.priority)
     (attempts, result, timeline) = (load.attempts, .unfinished, load.timeline)
-    timeline.end(at: .now)
+    timeline.end(at: LoadingActor.now)
   }
 
   func write(to writer: TraceWriter) {

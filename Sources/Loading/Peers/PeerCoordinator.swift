@@ -45,7 +45,10 @@ final class PeerCoordinator {
   /// The claims of the waiting jobs.
   private var claims: [JobID: PeerClaim] = [:]
 
-  init(storage: DiskServices) { self.storage = storage }
+  /// Whether the worker has its cache directory to itself, so that it takes no leases.
+  private let isAlone: Bool
+
+  init(storage: DiskServices, isAlone: Bool = false) { (self.storage, self.isAlone) = (storage, isAlone) }
 
   // MARK: - Leases
 
@@ -137,7 +140,7 @@ final class PeerCoordinator {
   ///
   /// - Returns: whether clears may have been missed, so that everything in memory must be cleared.
   func reattach() -> Bool {
-    guard let current = storage.tier?.peerTable, current !== table else { return false }
+    guard !isAlone, let current = storage.tier?.peerTable, current !== table else { return false }
     defer { (table, clearCount) = (current, current.clearCount) }
     return table != nil
   }

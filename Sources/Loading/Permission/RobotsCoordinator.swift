@@ -16,7 +16,7 @@ final class RobotsCoordinator {
 
   /// The value of User-Agent for which the rules are read; nil if robots.txt is ignored.
   let userAgent: String?
-  private let transport: Transport
+  private let transport: any Transferring
   private let storage: DiskServices
   private var known = ExpiringCache<Origin, Permission>(timeToLive: lifetime, capacity: maxOrigins)
   /// The failed requests, apart because they expire sooner.
@@ -27,7 +27,7 @@ final class RobotsCoordinator {
   private var running = 0
 
   /// - Parameter storage: its thread reads the files, because a long one takes a tenth of a second.
-  init(userAgent: String?, transport: Transport, storage: DiskServices) {
+  init(userAgent: String?, transport: any Transferring, storage: DiskServices) {
     (self.userAgent, self.transport, self.storage) = (userAgent, transport, storage)
   }
 
@@ -41,7 +41,7 @@ final class RobotsCoordinator {
 
   /// The permission of the origin, if it has been asked.
   func permission(of origin: Origin) -> Permission? {
-    let now = ContinuousClock.now
+    let now = LoadingActor.now
     return known.value(of: origin, now: now) ?? failed.value(of: origin, now: now)
   }
 
@@ -66,10 +66,11 @@ final class RobotsCoordinator {
     if !userAgent.isEmpty { headers.append("user-agent", userAgent) }
     var request = TransferRequest(url: url, headers: headers, maxRedirects: Self.maxRedirects)
     request.needsFreshConnection = attempt > 1
+    let source = WorkSource()
     _ = transport.start(
       request,
       consumer: RobotsDownload { answer in
-        LoadingActor.run { [weak self] in self?.answered(origin, answer, attempt: attempt) }
+        LoadingActor.run(for: source) { [weak self] in self?.answered(origin, answer, attempt: attempt) }
       })
   }
 
@@ -88,9 +89,9 @@ final class RobotsCoordinator {
 
   private func settle(_ origin: Origin, _ permission: Permission) {
     if permission.failure == nil {
-      known.remember(permission, of: origin, now: .now)
+      known.remember(permission, of: origin, now: LoadingActor.now)
     } else {
-      failed.remember(permission, of: origin, now: .now)
+      failed.remember(permission, of: origin, now: LoadingActor.now)
     }
     running -= 1
     for completion in waiting.removeValue(forKey: origin) ?? [] { completion(permission) }

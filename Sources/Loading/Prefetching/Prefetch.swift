@@ -59,7 +59,7 @@ public final class Prefetch: LoadObserver {
   private var summary = Summary()
   /// The items that are loads now.
   private var pending: [LoadID: Int32] = [:]
-  private var progressThrottle = ProgressThrottle(at: .now)
+  private var progressThrottle = ProgressThrottle(at: LoadingActor.now)
   private var isSubmitting = false
   private var isContinuationScheduled = false
   private var isCancelled = false
@@ -107,7 +107,7 @@ public final class Prefetch: LoadObserver {
     isSubmitting = false
     if count == Self.maxBatch {
       isContinuationScheduled = true
-      LoadingActor.run { [weak self] in
+      LoadingActor.run(for: WorkSource()) { [weak self] in
         self?.isContinuationScheduled = false
         self?.submitNext()
       }
@@ -177,7 +177,7 @@ public final class Prefetch: LoadObserver {
   }
 
   private func reportProgress() {
-    guard progressThrottle.isDue(at: .now) || summary.done == summary.total else { return }
+    guard progressThrottle.isDue(at: LoadingActor.now) || summary.done == summary.total else { return }
     observer.prefetch(id, progressed: Progress(done: summary.done, total: summary.total, bytes: summary.bytes))
   }
 

@@ -48,7 +48,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var onEnd: @Sendable (Outcome) -> Void
     /// Unix seconds.
     var unixTime: @Sendable () -> Int
-    var now: @Sendable () -> ContinuousClock.Instant = { .now }
+    var now: @Sendable () -> ContinuousClock.Instant = { LoadingActor.now }
   }
 
   private let configuration: Configuration

@@ -103,12 +103,12 @@ extension JobCoordinator {
   private func makeDownload(
     for id: JobID, _ job: Job, _ url: ResourceURL, resuming partialBody: PartialBody?
   ) -> Download {
-    let (storage, first, tiers) = (storage, job.first, tiers(of: id))
+    let (storage, first, tiers, source) = (storage, job.first, tiers(of: id), WorkSource())
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     if scheduler.wantsFirstByteSignal(of: id) {
       onAnswer = { head in
         guard TransferSignal(head, now: storage.now()) == .answered else { return }
-        LoadingActor.run { [weak self] in self?.firstByteReceived(id) }
+        LoadingActor.run(for: source) { [weak self] in self?.firstByteReceived(id) }
       }
     }
     let robotsUserAgent = robots.userAgent
@@ -127,13 +127,13 @@ extension JobCoordinator {
         robotsUserAgent.flatMap { UsageDirectives.refusal(in: head.headers, userAgent: $0) }
       }, onAnswer: onAnswer,
       onProgress: { received, total in
-        LoadingActor.run { [weak self] in
+        LoadingActor.run(for: source) { [weak self] in
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
         }
       },
-      onHeader: { header in LoadingActor.run { [weak self] in self?.headerArrived(header, of: id) } },
-      onScan: { scans in LoadingActor.run { [weak self] in self?.previews.make(from: scans, of: id) } },
-      onEnd: { ending in LoadingActor.run { [weak self] in self?.ended(id, ending) } },
+      onHeader: { header in LoadingActor.run(for: source) { [weak self] in self?.headerArrived(header, of: id) } },
+      onScan: { scans in LoadingActor.run(for: source) { [weak self] in self?.previews.make(from: scans, of: id) } },
+      onEnd: { ending in LoadingActor.run(for: source) { [weak self] in self?.ended(id, ending) } },
       unixTime: storage.now)
     return Download(configuration, partialBody: partialBody)
   }
@@ -204,20 +204,19 @@ extension JobCoordinator {
   /// Reports the outcome to the scheduler, and ends the jobs that wait for an origin that turns out to be down.
   private func reportSignal(of outcome: Result<TransferSummary, TransferError>, by id: JobID) {
     guard let job = jobs[id] else { return }
-    var random = SystemRandomNumberGenerator()
     var signal = TransferSignal(outcome, now: storage.now())
     var isHTTP2 = false
     if case .success(let summary) = outcome {
       if summary.redirects > 0, let last = try? ResourceURL(summary.head.finalURL).origin, last != job.request.origin {
-        if signal != .answered { scheduler.record(signal, at: last, now: .now, random: &random) }
+        if signal != .answered { scheduler.record(signal, at: last, now: LoadingActor.now, random: &random) }
         signal = .answered
       } else {
         isHTTP2 = summary.head.httpVersion == "2"
       }
     }
     let waiting = scheduler.record(
-      signal, by: id, isHTTP2: isHTTP2, error: Self.downError(of: outcome, now: storage.now()), now: .now,
-      random: &random
+      signal, by: id, isHTTP2: isHTTP2, error: Self.downError(of: outcome, now: storage.now()),
+      now: LoadingActor.now, random: &random
     ) { jobs[$0]?.download?.isAnswered ?? false }
     if let error = scheduler.originFailure(of: id) { endAll(waiting, at: job.request.origin, error) }
   }
@@ -225,8 +224,7 @@ extension JobCoordinator {
   /// Reports the first byte of a response to the scheduler.
   private func firstByteReceived(_ job: JobID) {
     guard jobs[job]?.transfer != nil else { return }
-    var random = SystemRandomNumberGenerator()
-    _ = scheduler.record(.answered, by: job, now: .now, random: &random)
+    _ = scheduler.record(.answered, by: job, now: LoadingActor.now, random: &random)
   }
 
   /// The error for loads that wait for an origin that this outcome has shown to be down.
@@ -250,8 +248,9 @@ extension JobCoordinator {
         askForPermission(id, origin)
         continue
       }
+      let source = WorkSource()
       transport.lookUp(origin) { resolution in
-        LoadingActor.run { [weak self] in self?.lookedUp(id, origin, resolution) }
+        LoadingActor.run(for: source) { [weak self] in self?.lookedUp(id, origin, resolution) }
       }
     }
   }
@@ -260,8 +259,7 @@ extension JobCoordinator {
     guard resolution.outcome == .unanswered else { return askForPermission(id, origin, after: resolution.duration) }
     var error = LoadError(.resolve, "no name server answered for \(origin.host)")
     error.isOriginDown = true
-    var random = SystemRandomNumberGenerator()
-    let waiting = scheduler.nameUnanswered(id, error: error, now: .now, random: &random)
+    let waiting = scheduler.nameUnanswered(id, error: error, now: LoadingActor.now, random: &random)
     if !waiting.isEmpty { endAll(waiting, at: origin, error) }
   }
 
@@ -313,14 +311,13 @@ extension JobCoordinator {
     var error = error
     error.attempts = scheduler.job(id)?.attempt ?? 1
     if error.isRetryable {
-      var random = SystemRandomNumberGenerator()
-      switch scheduler.retry(id, retryAfter: error.retryAfter, now: .now, random: &random) {
+      switch scheduler.retry(id, retryAfter: error.retryAfter, now: LoadingActor.now, random: &random) {
       case .retry(let attempt, let delay):
         counts.retries += 1
         if let request = jobs[id]?.request {
           loader?.trace?.retrying(request, attempt: attempt, delay: delay, after: error)
         }
-        record(for: id) { $0.restart(at: .now) }
+        record(for: id) { $0.restart(at: LoadingActor.now) }
         return forEachLoad(of: id) { $0.emit(.retrying(attempt: attempt, delay: delay, kind: error.kind)) }
       case .final: error.isOriginDown = scheduler.originFailure(of: id) != nil
       }
@@ -345,7 +342,7 @@ extension JobCoordinator {
     guard let job = jobs[id] else { return }
     remove(id, after: error)
     if error.isPermanent, job.mayKeep, Storing.isForWhole(requestHeaders: job.request.headers) {
-      cache.failures.remember(error, of: job.identity, maxBytes: job.request.maxBytes, now: .now)
+      cache.failures.remember(error, of: job.identity, maxBytes: job.request.maxBytes, now: LoadingActor.now)
     }
     for subscriber in scheduler.end(id) {
       guard let load = registry[subscriber] else { continue }

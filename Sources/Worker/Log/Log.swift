@@ -14,10 +14,16 @@ final class Log: Sendable {
   /// Held from the poll for space to the write that uses it.
   private let limiter = Locked(LogLimiter())
 
-  init(level: LogLevel, format: LogFormat) { settings = Locked(Settings(level: level, format: format)) }
+  /// Whether `configure` has no effect.
+  private let isFixed: Bool
+
+  init(level: LogLevel, format: LogFormat, isFixed: Bool = false) {
+    settings = Locked(Settings(level: level, format: format))
+    self.isFixed = isFixed
+  }
 
   func configure(level: LogLevel, format: LogFormat) {
-    settings.withLock { $0 = Settings(level: level, format: format) }
+    if !isFixed { settings.withLock { $0 = Settings(level: level, format: format) } }
   }
 
   func write(_ event: LogEvent) {

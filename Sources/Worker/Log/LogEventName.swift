@@ -20,6 +20,8 @@ extension LogEvent {
     case metricsUnwritable = "metrics.unwritable"
     case metricsWritten = "metrics.written"
     case traceFailed = "trace.failed"
+    case recordingFailed = "recording.failed"
+    case recordingMoved = "recording.moved"
     case originHealthy = "origin.healthy"
     case originLimited = "origin.limited"
     case originSuspended = "origin.suspended"
@@ -56,9 +58,9 @@ extension LogEvent.Name {
   /// The level of the event. A single one may have a higher level.
   var level: LogLevel {
     switch self {
-    case .workerFailed, .inputFailed: .error
+    case .workerFailed, .inputFailed, .recordingFailed: .error
     case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .metricsUnwritable,
-      .traceFailed, .originDown, .loadsFailing, .loadsRecovered:
+      .traceFailed, .recordingMoved, .originDown, .loadsFailing, .loadsRecovered:
       .warning
     case .workerStarted, .workerEnding, .workerEnded, .inputTerminal, .hostInitialized, .optionsChanged,
       .transfersPaused, .transfersResumed, .cacheCleared, .metricsWritten, .originHealthy, .originLimited,
@@ -86,7 +88,8 @@ extension LogEvent.Name {
     case .cacheDamaged: [.directory]
     case .cacheUnusable: [.directory, .reason]
     case .decoderCrashed, .decoderTimedOut: [.decoder, .format, .reason]
-    case .metricsUnwritable, .traceFailed: [.path, .reason]
+    case .metricsUnwritable, .traceFailed, .recordingFailed: [.path, .reason]
+    case .recordingMoved: [.path]
     case .metricsWritten: [.path]
     case .originHealthy, .originLimited, .originSuspended, .originDown:
       [.origin, .reason, .heldMs, .window, .active, .waiting]

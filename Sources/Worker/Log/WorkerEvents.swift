@@ -71,6 +71,17 @@ extension LogEvent {
     return LogEvent(.inputFailed, "cannot read standard input: \(reason)", [(.reason, .string(reason))])
   }
 
+  static func recordingFailed(_ path: String, _ reason: String) -> LogEvent {
+    LogEvent(
+      .recordingFailed, "the recording has ended before the session: \(reason)",
+      [(.path, .string(path)), (.reason, .string(reason))])
+  }
+
+  static func recordingMoved(_ directory: String, to path: String) -> LogEvent {
+    LogEvent(
+      .recordingMoved, "\(directory) has a recording; this session is in \(path)", [(.path, .string(path))])
+  }
+
   static func metricsUnwritable(_ path: String, _ reason: String) -> LogEvent {
     LogEvent(
       .metricsUnwritable, "the metrics file cannot be written, and is tried again every 10 s: \(reason)",

@@ -148,11 +148,7 @@ extension Session {
     _ event: StaticString, about token: RequestToken, isReplaceable: Bool = false, _ write: (inout JSONWriter) -> Void
   ) {
     guard let line = tracker.event(event, about: token, write) else { return }
-    if isReplaceable {
-      writer.sendReplaceable(line, about: token, deferred: true)
-    } else {
-      send(line, about: token)
-    }
+    send(line, about: token, isReplaceable: isReplaceable)
   }
 
   /// Answers with the result of a load.

@@ -32,9 +32,10 @@ extension Session {
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
       changed = object.members.map(\.name)
     }
+    let source = WorkSource()
     log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
     loader.decoder.formats { formats in
-      LoadingActor.run { [weak self] in self?.answerInitialize(token, formats) }
+      LoadingActor.run(for: source) { [weak self] in self?.answerInitialize(token, formats) }
     }
   }
 

@@ -7,9 +7,10 @@ extension Session {
   func metrics(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     _ = try Parameters(params, known: Method.metrics.parameters)
     collectFigures { [weak self, storage] figures in
+      let source = WorkSource()
       storage.executor.run {
         let text = MetricsText.openMetrics.text(of: figures.families(.current()))
-        LoadingActor.run {
+        LoadingActor.run(for: source) {
           self?.answer(token) { writer in
             writer.member("contentType", MetricsText.contentType)
             writer.member("text", text)

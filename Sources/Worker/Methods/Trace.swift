@@ -43,9 +43,10 @@ extension Session {
       throw .invalidParams(member: "action", "a trace is being written to \(recorder.path) already; stop it first")
     }
     tracing = .starting
+    let source = WorkSource()
     storage.executor.run { [log] in
       let opened = Result { () throws(TraceError) in try TraceRecorder.open(path, limit: limit, log) }
-      LoadingActor.run { [weak self] in self?.traceOpened(opened, path, limit: limit, token) }
+      LoadingActor.run(for: source) { [weak self] in self?.traceOpened(opened, path, limit: limit, token) }
     }
   }
 
@@ -79,8 +80,9 @@ extension Session {
     guard case .on(let recorder) = tracing else {
       throw .invalidParams(member: "action", "no trace is being recorded")
     }
+    let source = WorkSource()
     endTrace(recorder) { summary in
-      LoadingActor.run { [weak self] in
+      LoadingActor.run(for: source) { [weak self] in
         if let error = summary.error {
           let message = "the trace in \(recorder.path) is incomplete: \(error.message)"
           self?.answer(token, WireErrors.wire(LoadError(.io, message), url: nil))

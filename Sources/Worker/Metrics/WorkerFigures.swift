@@ -18,13 +18,14 @@ extension Session {
   /// Collects the figures by way of the disk thread and the transport's thread, none of which is blocked.
   func collectFigures(then completion: @escaping @LoadingActor @Sendable (WorkerFigures) -> Void) {
     loader.statistics { [weak self, transport] statistics in
+      let source = WorkSource()
       transport.resolverStatistics { resolver in
-        LoadingActor.run {
+        LoadingActor.run(for: source) {
           guard let self else { return }
           completion(
             WorkerFigures(
               loader: statistics, resolver: resolver ?? ResolverStatistics(kind: self.options.resolver),
-              requests: self.counts, startTime: self.startTime, uptime: self.startedAt.duration(to: .now),
+              requests: self.counts, startTime: self.startTime, uptime: self.startedAt.duration(to: LoadingActor.now),
               outputBacklog: self.writer.backlog))
         }
       }

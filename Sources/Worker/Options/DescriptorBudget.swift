@@ -22,8 +22,4 @@ struct DescriptorBudget: Equatable {
     transfers = max(1, (descriptors - reserve) / 6)
   }
 
-  /// The budget for the soft limit of this process (RLIMIT_NOFILE), with one decoder per processor.
-  static var current: DescriptorBudget {
-    DescriptorBudget(descriptors: descriptorLimit() ?? .max, decoders: Processors.count)
-  }
 }

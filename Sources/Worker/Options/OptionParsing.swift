@@ -19,6 +19,8 @@ extension Options {
     case selfTest(Options)
     /// A command on a cache directory, with the arguments after `cache`.
     case cache([String])
+    /// The arguments after `replay`.
+    case replay([String])
   }
 
   /// Parses the arguments of a command line, without the program's name.
@@ -37,6 +39,7 @@ extension Options {
     var isSelfTest = false
     var rest = arguments[...]
     if rest.first == "cache" { return .cache(Array(rest.dropFirst())) }
+    if rest.first == "replay" { return .replay(Array(rest.dropFirst())) }
     while let argument = rest.popFirst() {
       switch argument {
       case "--help", "-h": return .help
@@ -91,9 +94,9 @@ extension Options {
     return (OptionDefinition.all.map(\.name) + commands).nearest(to: String(name)).map { "did you mean --\($0)?" }
   }
 
-  /// The same for an argument that is no option: a misspelled `cache` would otherwise be hard to find.
+  /// The same for an argument that is no option: a misspelled `cache` or `replay` would otherwise be hard to find.
   private static func nearestWord(to argument: String) -> String? {
-    ["cache"].nearest(to: argument).map { "did you mean imageworker \($0)?" }
+    ["cache", "replay"].nearest(to: argument).map { "did you mean imageworker \($0)?" }
   }
 
   /// The text that `--help` prints.
@@ -110,6 +113,7 @@ extension Options {
     return """
       usage: imageworker [options]
              imageworker cache COMMAND [options]
+             imageworker replay DIR [--check]
 
       Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
       line, and writes responses and events to standard output, one per line.

@@ -180,6 +180,12 @@ struct OptionDefinition: Sendable {
     .init(
       "trace-limit", "SIZE", .size(\.traceLimit, TraceRecorder.minLimit...(1 << 40)), runtime: false,
       "max. size of a trace; the oldest events are dropped [256M]"),
+    .init(
+      "record", "DIR", .optionalText(\.recordDirectory, check: checkPath), runtime: false,
+      "record the session into this directory, which is created; imageworker replay DIR repeats it"),
+    .init(
+      "record-redact-query", "", .flag(\.recordRedactsQueries), runtime: false,
+      "replace the values in query strings in the recording"),
   ]
 
   private static let checkPath: @Sendable (String) -> String? = {

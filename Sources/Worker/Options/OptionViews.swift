@@ -6,16 +6,19 @@ internal import Loading
 
 /// The configurations of the modules that the options define.
 extension Options {
+  private var machine: Machine { replayedMachine ?? .current }
+
   /// `maxConcurrent`, limited by the available file descriptors.
   private var concurrentTransfers: TransferLimit {
-    maxConcurrent.count.map { .fixed(min($0, DescriptorBudget.current.transfers)) } ?? .auto
+    maxConcurrent.count.map { .fixed(min($0, machine.descriptorBudget.transfers)) } ?? .auto
   }
 
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
     settings.limits.maxConcurrent = concurrentTransfers
-    settings.limits.maxTransfers = DescriptorBudget.current.transfers
-    settings.limits.maxFinishing = min(settings.limits.maxFinishing, DescriptorBudget.current.finishing)
+    let budget = machine.descriptorBudget
+    settings.limits.maxTransfers = budget.transfers
+    settings.limits.maxFinishing = min(settings.limits.maxFinishing, budget.finishing)
     settings.limits.maxPerOrigin = maxPerHost
     settings.limits.maxQueued = maxQueued
     if maxConnectionsPerHost > 0 { settings.limits.maxConnectionsPerOrigin = maxConnectionsPerHost }
@@ -44,12 +47,12 @@ extension Options {
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
     let maxTransfers = loaderSettings.limits.maxWindow
-    configuration.maxConnections = min(max(128, 4 * maxTransfers), DescriptorBudget.current.connections)
+    configuration.maxConnections = min(max(128, 4 * maxTransfers), machine.descriptorBudget.connections)
     return configuration
   }
 
   var decoderSettings: DecoderSettings {
-    DecoderSettings(count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit)
+    DecoderSettings(count: decoders > 0 ? decoders : machine.processors, timeout: decodeTimeout.limit)
   }
 
   /// The header fields of every request: those that the user set, and defaults for `accept` and `user-agent`.
@@ -70,6 +73,9 @@ extension Options {
         if case .leftOut(let name) = HeaderOption(text) { name } else { nil }
       })
   }
+
+  /// The fraction of the file system that must stay free. In a replay none, since evictions depend on it.
+  var minFreeFraction: Double { replayedMachine == nil ? Double(minFree) / 100 : 0 }
 
   var verification: DiskTier.Verification {
     switch verify {

@@ -61,6 +61,10 @@ public struct Options: Sendable {
   public var trace: String?
   /// Bytes.
   public var traceLimit: Int64 = 256 << 20
+  public var recordDirectory: String?
+  public var recordRedactsQueries = false
+  /// The machine on which a replayed session was recorded; nil for this machine.
+  var replayedMachine: Machine?
 
   public init() {}
 

@@ -45,6 +45,7 @@ private enum SelfTestSession {
     var options = options
     // The report says what a warning would. The options that end a session early do not apply to this one.
     options.logLevel = .error
+    options.recordDirectory = nil
     options.metricsFile = nil
     let defaults = Options()
     (options.maxLine, options.deadline) = (defaults.maxLine, defaults.deadline)

@@ -4,6 +4,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Recording
 internal import Threads
 
 /// The connection to the host: receives requests and sends responses and events.
@@ -15,7 +16,7 @@ final class Session {
   private(set) var defaults: LoadDefaults
   let loader: Loader
   let storage: DiskServices
-  let transport: Transport
+  let transport: any Transferring
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
@@ -25,12 +26,13 @@ final class Session {
   var tracker = RequestTracker()
   var counts = RequestCounts()
   var tracing = Tracing.off
-  let startedAt = ContinuousClock.now
+  let startedAt = LoadingActor.now
   /// Unix seconds.
   let startTime = WallClock.now
   private var outcome = SessionOutcome()
   private var shutdownReason: ShutdownReason?
   private var drainState = DrainState.notYet
+  private let observer: (any SessionObserver)?
   private let onEnd: @Sendable (Int32) -> Void
 
   /// The progress of the drain between the last answer and the end, in which cancelled work closes its files.
@@ -57,10 +59,13 @@ final class Session {
     case signal
   }
 
-  /// - Parameter onEnd: called once with the exit status when all requests have been answered.
+  /// - Parameters:
+  ///   - observer: a recorder or a replayer.
+  ///   - onEnd: called once with the exit status when all requests have been answered.
   init(
-    options: Options, loader: Loader, storage: DiskServices, transport: Transport, decoders: DecoderPool,
-    writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
+    options: Options, loader: Loader, storage: DiskServices, transport: any Transferring, decoders: DecoderPool,
+    writer: LineWriter, log: Log, observer: (any SessionObserver)? = nil,
+    onEnd: @escaping @Sendable (Int32) -> Void
   ) {
     self.options = options
     defaults = LoadDefaults(options)
@@ -70,6 +75,7 @@ final class Session {
     self.decoders = decoders
     self.writer = writer
     self.log = log
+    self.observer = observer
     self.onEnd = onEnd
   }
 
@@ -90,7 +96,7 @@ final class Session {
     case .failedNotification(let error, let method):
       if logsLoads { log.write(.refused(nil, method, error)) }
       sendFailure(error, of: nil)
-    case .send(let line): writer.send(line, deferred: true)
+    case .send(let line): send(line, about: nil)
     }
   }
 
@@ -153,13 +159,19 @@ final class Session {
     if let line { send(line, about: token) }
   }
 
-  func send(_ line: [UInt8], about token: RequestToken?) {
-    writer.send(line, about: token, deferred: true)
+  /// - Parameter isReplaceable: whether a later line about the same request may replace this one in the queue.
+  func send(_ line: [UInt8], about token: RequestToken?, isReplaceable: Bool = false) {
+    observer?.sent(line)
+    if isReplaceable, let token {
+      writer.sendReplaceable(line, about: token, deferred: true)
+    } else {
+      writer.send(line, about: token, deferred: true)
+    }
   }
 
   /// Must be called after a line that may be large, so that the next is made only when the output has space for it.
   func pauseDeliveryIfCongested() {
-    if writer.isCongested { loader.isOutputStuck = true }
+    if LoadingActor.observed(writer.isCongested) { loader.isOutputStuck = true }
   }
 
   // MARK: - Settings
@@ -176,7 +188,7 @@ final class Session {
     // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
     log.configure(level: new.logLevel, format: new.logFormat)
-    let (limit, minFree, verify) = (new.diskLimit, Double(new.minFree) / 100, new.verification)
+    let (limit, minFree, verify) = (new.diskLimit, new.minFreeFraction, new.verification)
     if let tier = storage.tier {
       storage.executor.run {
         tier.assumeIsolated { tier in
@@ -193,11 +205,11 @@ final class Session {
   /// Runs after each batch of work: starts work that may start, flushes the output, and ends the session when all
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> ContinuousClock.Instant? {
-    loader.isOutputStuck = writer.isCongested
+    loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
     let next = loader.advance()
     if let event = loader.takeFailureEvent() { log.write(.failures(event)) }
     for change in loader.takeHealthChanges() {
-      log.write(.origin(change, at: .now))
+      log.write(.origin(change, at: LoadingActor.now))
       loader.trace?.healthChanged(change)
     }
     endIfDone()
@@ -252,17 +264,18 @@ final class Session {
     case .notYet:
       loader.cancelBackgroundWork()
       if !loader.isIdle {
-        drainState = .until(.now.advanced(by: Self.maxDrainTime))
+        drainState = .until(LoadingActor.now.advanced(by: Self.maxDrainTime))
         return
       }
     case .until(let end):
-      guard loader.isIdle || end <= .now else { return }
+      guard loader.isIdle || end <= LoadingActor.now else { return }
     case .over: return
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
     let status = outcome.exitStatus(reportingFailures: options.exitStatus)
-    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: .now).milliseconds))
+    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: LoadingActor.now).milliseconds))
+    observer?.ended(status: status)
     endTrace { [onEnd] in onEnd(status) }
   }
 }

@@ -1,3 +1,4 @@
+internal import Loading
 internal import Platform
 
 enum WallClock {
@@ -10,7 +11,7 @@ enum WallClock {
 
   /// The Unix time in seconds of an instant of the monotonic clock.
   static func seconds(at instant: ContinuousClock.Instant) -> Int {
-    time(nil) + Int(ContinuousClock.now.duration(to: instant).components.seconds)
+    LoadingActor.unixTime + Int(LoadingActor.now.duration(to: instant).components.seconds)
   }
 
   /// The Unix time in seconds, to the microsecond.

@@ -398,7 +398,7 @@ struct VariantTests {
     order.then(result)
     // Passes through the loading thread and the disk thread.
     let isDone = Promise<Bool>()
-    LoadingActor.run { scene.disk.executor.run { isDone.fulfil(true) } }
+    LoadingActor.run(for: .host) { scene.disk.executor.run { isDone.fulfil(true) } }
     _ = isDone.value
     guard case .pixels(let path) = order.task.output else { return }
     #expect(!FileManager.default.fileExists(atPath: path))
