@@ -1,6 +1,6 @@
 /// Writes scalars as JSON.
 extension OutputText {
-  mutating func append(decimal value: Int64) {
+  public mutating func append(decimal value: Int64) {
     // A sign and the 19 digits of 2^63.
     append(atMost: 20) { start in
       var end = start
@@ -8,24 +8,31 @@ extension OutputText {
         end.pointee = UInt8(ascii: "-")
         end += 1
       }
-      var magnitude = value.magnitude
-      var length = 1
-      var rest = magnitude / 10
-      while rest > 0 {
-        length += 1
-        rest /= 10
-      }
+      var rest = value.magnitude
+      let length = rest < 10 ? 1 : Self.countDigits(of: rest)
       for index in stride(from: length - 1, through: 0, by: -1) {
-        end[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10)
-        magnitude /= 10
+        end[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
       }
       return end + length - start
     }
   }
 
+  /// Compares instead of dividing, which takes longer.
+  private static func countDigits(of value: UInt64) -> Int {
+    var (length, power) = (1, UInt64(10))
+    while value >= power {
+      length += 1
+      let next = power.multipliedReportingOverflow(by: 10)
+      if next.overflow { break }
+      power = next.partialValue
+    }
+    return length
+  }
+
   /// Appends `string` in quotes. Everything but printable ASCII is escaped, code points beyond U+FFFF as surrogate
   /// pairs.
-  mutating func append(quoting string: String) {
+  public mutating func append(quoting string: String) {
     var string = string
     string.withUTF8 { utf8 in
       let text = UnsafeRawBufferPointer(utf8)

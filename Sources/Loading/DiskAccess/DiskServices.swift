@@ -86,7 +86,7 @@ public final class DiskServices: Sendable {
         guard let recorder = self.recorder else { return work() }
         let start = ContinuousClock.now
         let result = work()
-        recorder.diskWorked(name, from: start, to: .now)
+        recorder.diskWorked(TraceLabel(name, "disk"), from: start, to: .now)
         return result
       }, then: completion)
   }
@@ -103,8 +103,8 @@ public final class DiskServices: Sendable {
     let start = ContinuousClock.now
     let next = maintenance()
     let end = ContinuousClock.now
-    recorder.diskWorked("maintenance", from: start, to: end)
-    recorder.diskWorked("batch", from: executor.batchStart, to: end)
+    recorder.diskWorked(TraceLabel("maintenance", "disk"), from: start, to: end)
+    recorder.diskWorked(TraceLabel("batch", "disk"), from: executor.batchStart, to: end)
     let evictions = tier?.assumeIsolated { $0.evictionCount } ?? 0
     let new = tracing.withLock { state in
       defer { state.evictions = evictions }
