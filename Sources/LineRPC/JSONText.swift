@@ -9,25 +9,39 @@ extension OutputText {
         end += 1
       }
       var rest = value.magnitude
-      let length = rest < 10 ? 1 : Self.countDigits(of: rest)
-      for index in stride(from: length - 1, through: 0, by: -1) {
-        end[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
+      let length = Self.countDigits(of: rest)
+      var index = length
+      // Two digits at a time.
+      while rest >= 100 {
+        let pair = Self.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest % 100)
+        rest /= 100
+        index -= 2
+        (end[index], end[index + 1]) = (pair[0], pair[1])
+      }
+      if rest >= 10 {
+        let pair = Self.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest)
+        (end[0], end[1]) = (pair[0], pair[1])
+      } else {
+        end[0] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)
       }
       return end + length - start
     }
   }
 
+  private static let pairs: StaticString = """
+    0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+    5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899
+    """
+
   /// Compares instead of dividing, which takes longer.
   private static func countDigits(of value: UInt64) -> Int {
     var (length, power) = (1, UInt64(10))
-    while value >= power {
+    // 10^19 is the largest power of 10 below 2^64.
+    while value >= power, length < 19 {
       length += 1
-      let next = power.multipliedReportingOverflow(by: 10)
-      if next.overflow { break }
-      power = next.partialValue
+      power &*= 10
     }
-    return length
+    return value >= power ? length + 1 : length
   }
 
   /// Appends `string` in quotes. Everything but printable ASCII is escaped, code points beyond U+FFFF as surrogate

@@ -13,10 +13,10 @@ struct EventText: ~Copyable {
   mutating func appendSpan(
     _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, _ arguments: TraceArguments?
   ) {
-    begin(label, "X", row, at: start)
+    begin(label, "\"ph\":\"X\",", row, at: start)
     bytes.append(",\"dur\":")
     bytes.append(decimal: max(0, end - start))
-    endEvent(arguments)
+    close(arguments)
   }
 
   /// Appends the begin and the end of an async span.
@@ -26,41 +26,54 @@ struct EventText: ~Copyable {
     _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, parts: [TraceWriter.Part], id: UInt64,
     _ arguments: TraceArguments?
   ) {
-    begin(label, "b", row, at: start, id: id)
-    endEvent(arguments)
+    begin(label, "\"ph\":\"b\",", row, at: start, id: id)
+    close(arguments)
     for part in parts {
-      begin(part.label, "b", row, at: part.start, id: id)
-      endEvent()
-      begin(part.label, "e", row, at: part.end, id: id)
-      endEvent()
+      appendComma()
+      begin(part.label, "\"ph\":\"b\",", row, at: part.start, id: id)
+      close(nil)
+      appendComma()
+      begin(part.label, "\"ph\":\"e\",", row, at: part.end, id: id)
+      close(nil)
     }
-    begin(label, "e", row, at: end, id: id)
-    endEvent()
+    appendComma()
+    begin(label, "\"ph\":\"e\",", row, at: end, id: id)
+    close(nil)
   }
 
   mutating func appendCounter(_ label: TraceLabel, _ row: TraceRow, at time: Int64, _ values: TraceArguments) {
-    begin(label, "C", row, at: time)
-    endEvent(values)
+    begin(label, "\"ph\":\"C\",", row, at: time)
+    close(values)
   }
 
   mutating func appendArrow(_ label: TraceLabel, from start: TraceLinks.End, to end: TraceLinks.End, id: UInt64) {
-    begin(label, "s", start.row, at: start.start)
+    begin(label, "\"ph\":\"s\",", start.row, at: start.start)
     append(id: id)
-    endEvent()
-    begin(label, "f", end.row, at: end.start)
-    append(id: id)
+    close(nil)
+    appendComma()
     // It ends at the span around it, not at the next one.
-    bytes.append(",\"bp\":\"e\"")
-    endEvent()
+    begin(label, "\"ph\":\"f\",\"bp\":\"e\",", end.row, at: end.start)
+    append(id: id)
+    close(nil)
   }
 
-  /// Begins an event. `endEvent` must follow.
+  mutating func appendInstant(
+    _ label: TraceLabel, _ row: TraceRow, at time: Int64, _ scope: TraceWriter.Scope, _ arguments: TraceArguments?
+  ) {
+    let phase: StaticString =
+      switch scope {
+      case .row: "\"ph\":\"i\",\"s\":\"t\","
+      case .group: "\"ph\":\"i\",\"s\":\"p\","
+      case .all: "\"ph\":\"i\",\"s\":\"g\","
+      }
+    begin(label, phase, row, at: time)
+    close(arguments)
+  }
+
+  /// - Parameter phase: the members that depend on the type of the event.
   private mutating func begin(_ label: TraceLabel, _ phase: StaticString, _ row: TraceRow, at time: Int64) {
-    bytes.append(bytes.count == 0 ? "{" : ",{")
     label.text.withUnsafeBytes { bytes.append($0) }
-    bytes.append("\"ph\":\"")
     bytes.append(phase)
-    bytes.append("\",")
     row.text.withUnsafeBytes { bytes.append($0) }
     bytes.append(decimal: time)
   }
@@ -80,47 +93,38 @@ struct EventText: ~Copyable {
     bytes.append("\"")
   }
 
-  private mutating func endEvent(_ arguments: TraceArguments? = nil) {
-    if let arguments, !arguments.text.isEmpty {
-      bytes.append(",\"args\":{")
-      arguments.text.withUnsafeBytes { bytes.append($0) }
-      bytes.append("}")
-    }
-    bytes.append("}")
+  private mutating func close(_ arguments: TraceArguments?) {
+    guard let arguments, !arguments.text.isEmpty else { return bytes.append("}") }
+    bytes.append(",\"args\":{")
+    arguments.text.withUnsafeBytes { bytes.append($0) }
+    bytes.append("}}")
   }
 
-  mutating func appendInstant(
-    _ label: TraceLabel, _ row: TraceRow, at time: Int64, _ scope: TraceWriter.Scope, _ arguments: TraceArguments?
-  ) {
-    begin(label, "i", row, at: time)
-    switch scope {
-    case .row: bytes.append(",\"s\":\"t\"")
-    case .group: bytes.append(",\"s\":\"p\"")
-    case .all: bytes.append(",\"s\":\"g\"")
-    }
-    endEvent(arguments)
-  }
+  /// Must be called between the events of one piece.
+  mutating func appendComma() { bytes.append(",") }
 
   // MARK: - Names
 
   mutating func appendName(of group: TraceGroup) {
     appendMetadata("process_name", pid: group.pid, tid: 0, ["name": .text(group.name)])
+    appendComma()
     appendMetadata("process_sort_index", pid: group.pid, tid: 0, ["sort_index": .number(Int64(group.sortIndex))])
   }
 
   mutating func appendName(of row: TraceRow) {
     appendMetadata("thread_name", pid: row.pid, tid: row.tid, ["name": .text(row.name)])
+    appendComma()
     appendMetadata("thread_sort_index", pid: row.pid, tid: row.tid, ["sort_index": .number(Int64(row.tid))])
   }
 
   private mutating func appendMetadata(_ name: StaticString, pid: Int, tid: Int, _ arguments: TraceArguments) {
-    bytes.append(bytes.count == 0 ? "{\"name\":\"" : ",{\"name\":\"")
+    bytes.append("{\"name\":\"")
     bytes.append(name)
     bytes.append("\",\"ph\":\"M\",\"pid\":")
     bytes.append(decimal: Int64(pid))
     bytes.append(",\"tid\":")
     bytes.append(decimal: Int64(tid))
-    endEvent(arguments)
+    close(arguments)
   }
 }
 

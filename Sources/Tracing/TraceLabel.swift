@@ -2,6 +2,7 @@ internal import LineRPC
 
 /// The name, the category and the colour of events, as they are written.
 public struct TraceLabel: Sendable {
+  /// The beginning of an event: its bracket and these members.
   let text: [UInt8]
 
   /// - Parameter color: one of the reserved names in the colour scheme of Chromium's trace viewer.
@@ -22,7 +23,7 @@ public struct TraceLabel: Sendable {
     _ category: StaticString, _ color: StaticString?, _ appendName: (inout OutputText) -> Void
   ) -> [UInt8] {
     var text = OutputText(capacity: 128)
-    text.append("\"name\":")
+    text.append("{\"name\":")
     appendName(&text)
     text.append(",\"cat\":\"")
     text.append(category)

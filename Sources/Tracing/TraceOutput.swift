@@ -97,6 +97,7 @@ struct TraceOutput: ~Copyable {
     text.appendName(of: worker)
     if let time = pages.droppedUntil {
       let row = TraceRow(pid: worker.pid, tid: 0, name: "")
+      text.appendComma()
       text.appendInstant(TraceLabel("older events dropped", "trace"), row, at: max(0, time), .all, nil)
     }
     pages.setHeader(text.withBytes { Array($0) } + Array(",\n".utf8))

@@ -72,7 +72,7 @@ public final class LoaderTrace {
   public func loadingThreadWorked(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
     guard start.duration(to: end) >= .milliseconds(1) else { return }
     recorder.add {
-      $0.span(TraceLabel("batch", "thread"), on: $0.row(.loading), from: $0.time(start), to: $0.time(end))
+      $0.span(.batch, on: $0.row(.loading), from: $0.time(start), to: $0.time(end))
     }
   }
 }
@@ -93,6 +93,20 @@ extension TraceRecorder {
         ["count": .number(Int64(count))])
     }
   }
+}
+
+/// The work of the disk thread, and batches of work.
+extension TraceLabel {
+  static let lookUp = TraceLabel("look up", "disk")
+  static let store = TraceLabel("store", "disk")
+  static let keepVariant = TraceLabel("keep variant", "disk")
+  static let deliver = TraceLabel("deliver", "disk")
+  static let prepareDecode = TraceLabel("prepare decode", "disk")
+  static let revalidate = TraceLabel("revalidate", "disk")
+  static let resume = TraceLabel("resume", "disk")
+  static let clear = TraceLabel("clear", "disk")
+  static let maintenance = TraceLabel("maintenance", "disk")
+  static let batch = TraceLabel("batch", "thread")
 }
 
 /// The rows of the worker's own threads and processes.

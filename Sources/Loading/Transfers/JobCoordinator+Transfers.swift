@@ -3,6 +3,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
+internal import Tracing
 
 /// The transfers of jobs: their start, progress and end, and the lookup of names.
 extension JobCoordinator {
@@ -62,7 +63,7 @@ extension JobCoordinator {
     let identity = job.request.partialIdentity(in: job.first.partition)
     let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
     storage.perform(
-      "resume",
+      .resume,
       { [storage] in
         storage.resumePartial(identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything)
       }
