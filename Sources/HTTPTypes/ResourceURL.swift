@@ -57,7 +57,10 @@ public struct ResourceURL: Sendable, Hashable {
   }
 
   /// The URL without user info, query and fragment, as messages and log lines may show it.
-  public var redacted: String { text(0, parts.authorityStart) + text(parts.hostStart, parts.pathEnd) }
+  public var redacted: String {
+    if parts.hostStart == parts.authorityStart, parts.pathEnd == parts.end { return requestURL }
+    return text(0, parts.authorityStart) + text(parts.hostStart, parts.pathEnd)
+  }
 
   /// The cache key: the URL without the query parameters that `ignored` matches, normalized by RFC 3986 section 6.2.2
   /// (case, percent-encoding, dot segments) and no further.

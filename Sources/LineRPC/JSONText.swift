@@ -1,6 +1,6 @@
 /// Writes scalars as JSON.
 extension OutputText {
-  mutating func append(decimal value: Int64) {
+  public mutating func append(decimal value: Int64) {
     // A sign and the 19 digits of 2^63.
     append(atMost: 20) { start in
       var end = start
@@ -8,24 +8,45 @@ extension OutputText {
         end.pointee = UInt8(ascii: "-")
         end += 1
       }
-      var magnitude = value.magnitude
-      var length = 1
-      var rest = magnitude / 10
-      while rest > 0 {
-        length += 1
-        rest /= 10
+      var rest = value.magnitude
+      let length = Self.countDigits(of: rest)
+      var index = length
+      // Two digits at a time.
+      while rest >= 100 {
+        let pair = Self.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest % 100)
+        rest /= 100
+        index -= 2
+        (end[index], end[index + 1]) = (pair[0], pair[1])
       }
-      for index in stride(from: length - 1, through: 0, by: -1) {
-        end[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude % 10)
-        magnitude /= 10
+      if rest >= 10 {
+        let pair = Self.pairs.utf8Start + 2 * Int(truncatingIfNeeded: rest)
+        (end[0], end[1]) = (pair[0], pair[1])
+      } else {
+        end[0] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest)
       }
       return end + length - start
     }
   }
 
+  private static let pairs: StaticString = """
+    0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+    5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899
+    """
+
+  /// Compares instead of dividing, which takes longer.
+  private static func countDigits(of value: UInt64) -> Int {
+    var (length, power) = (1, UInt64(10))
+    // 10^19 is the largest power of 10 below 2^64.
+    while value >= power, length < 19 {
+      length += 1
+      power &*= 10
+    }
+    return value >= power ? length + 1 : length
+  }
+
   /// Appends `string` in quotes. Everything but printable ASCII is escaped, code points beyond U+FFFF as surrogate
   /// pairs.
-  mutating func append(quoting string: String) {
+  public mutating func append(quoting string: String) {
     var string = string
     string.withUTF8 { utf8 in
       let text = UnsafeRawBufferPointer(utf8)

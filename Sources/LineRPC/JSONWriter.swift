@@ -14,16 +14,6 @@ public struct JSONWriter: ~Copyable {
   /// The bytes written so far.
   public var bytes: [UInt8] { output.bytes }
 
-  public borrowing func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-    output.withBytes(body)
-  }
-
-  /// Removes what was written and keeps the buffer.
-  public mutating func removeAll() {
-    output.removeAll()
-    needsComma = false
-  }
-
   /// The bytes written, with a line feed at the end.
   public consuming func line() -> [UInt8] {
     output.append(UInt8(ascii: "\n"))
@@ -167,14 +157,6 @@ public struct JSONWriter: ~Copyable {
     output.append(atMost: Base64.length(of: data.count)) { Base64.encode(data, to: $0) }
     output.append(UInt8(ascii: "\""))
   }
-
-  /// Appends a part of JSON text that is not a whole value. The caller is responsible for commas.
-  public mutating func append(verbatim text: StaticString) {
-    output.append(text)
-    needsComma = false
-  }
-
-  public mutating func append(verbatim number: Int) { output.append(decimal: Int64(number)) }
 
   /// Writes a value that is JSON text already.
   public mutating func append(raw json: [UInt8]) {

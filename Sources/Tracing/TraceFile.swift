@@ -33,8 +33,8 @@ struct TraceFile: ~Copyable {
   }
 
   private static func isTrace(_ descriptor: Int32) -> Bool {
-    var bytes = [UInt8](repeating: 0, count: TraceWriter.beginning.count)
-    return pread(descriptor, &bytes, bytes.count, 0) == bytes.count && bytes == TraceWriter.beginning
+    var bytes = [UInt8](repeating: 0, count: TraceOutput.beginning.count)
+    return pread(descriptor, &bytes, bytes.count, 0) == bytes.count && bytes == TraceOutput.beginning
   }
 
   deinit { close(descriptor) }

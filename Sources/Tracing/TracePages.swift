@@ -1,3 +1,5 @@
+internal import LineRPC
+
 /// The layout of a trace file: a ring of pages, the oldest of which is overwritten when the file has its largest size.
 /// A pure value that returns the writes to be done.
 ///
@@ -25,12 +27,13 @@ struct TracePages: ~Copyable {
   private var headerHasChanged = true
   /// How many times the ring has begun again at page 1.
   private(set) var lap = 0
-  /// The number and the content of the page that is being filled.
+  /// The pages that have not been written, one after the other; the last one is being filled.
+  private var run = OutputText(capacity: 16 * pageSize)
+  /// The number of the page that is being filled, and where it begins in `run`.
   private var number = 1
-  private var page: [UInt8]
-  /// Complete pages that have not been returned as writes yet.
-  private var finished: [Write] = []
-  private(set) var finishedBytes = 0
+  private var pageStart = 0
+  /// Complete runs before the present one, which began when the ring did.
+  private var earlierRuns: [Write] = []
   private var hasChanged = false
   /// The latest time in each page.
   private var latest: [Int64] = [0, .min]
@@ -43,8 +46,6 @@ struct TracePages: ~Copyable {
   init(limit: Int64, tail: [UInt8]) {
     maxPages = Int(min(limit, 1 << 50)) / Self.pageSize
     self.tail = tail
-    page = []
-    page.reserveCapacity(Self.pageSize)
     precondition(maxPages >= 2 && tail.count < Self.pageSize / 2)
   }
 
@@ -53,8 +54,13 @@ struct TracePages: ~Copyable {
 
   /// The size of the file after all writes so far.
   var byteCount: Int64 {
-    lap > 0 ? Int64(maxPages * Self.pageSize) : Int64(number * Self.pageSize + page.count + tail.count)
+    lap > 0 ? Int64(maxPages * Self.pageSize) : Int64(number * Self.pageSize + pageLength + tail.count)
   }
+
+  /// The bytes of complete pages that wait to be written.
+  var finishedBytes: Int { pageStart + earlierRuns.reduce(0) { $0 + $1.bytes.count } }
+
+  private var pageLength: Int { run.count - pageStart }
 
   /// Sets the content of page 0, which is at most `room` bytes minus the bracket and is never overwritten by events.
   mutating func setHeader(_ bytes: [UInt8]) {
@@ -68,20 +74,24 @@ struct TracePages: ~Copyable {
   /// - Returns: whether the piece was appended.
   mutating func append(_ piece: UnsafeRawBufferPointer, endingAt time: Int64) -> Bool {
     guard piece.count <= room else { return false }
-    if page.count + piece.count > room { turnPage() }
-    page.append(contentsOf: piece)
-    page.append(UInt8(ascii: ","))
-    page.append(UInt8(ascii: "\n"))
+    if pageLength + piece.count > room { turnPage() }
+    run.append(piece)
+    run.append(UInt8(ascii: ","))
+    run.append(UInt8(ascii: "\n"))
     latest[number] = max(latest[number], time)
     hasChanged = true
     return true
   }
 
   private mutating func turnPage() {
-    add(Write(offset: offset(of: number), bytes: rendered(isLast: number == maxPages - 1)))
-    page.removeAll(keepingCapacity: true)
+    complete(isLast: number == maxPages - 1)
     number += 1
-    if number == maxPages { (number, lap) = (1, lap + 1) }
+    pageStart = run.count
+    if number == maxPages {
+      earlierRuns.append(Write(offset: runOffset, bytes: run.bytes))
+      run.removeAll()
+      (pageStart, number, lap) = (0, 1, lap + 1)
+    }
     if number == latest.count {
       latest.append(.min)
     } else {
@@ -90,24 +100,16 @@ struct TracePages: ~Copyable {
     }
   }
 
-  private mutating func add(_ write: Write) {
-    finishedBytes += write.bytes.count
-    if let last = finished.last, last.offset + Int64(last.bytes.count) == write.offset {
-      finished[finished.count - 1].bytes += write.bytes
-    } else {
-      finished.append(write)
+  private var runOffset: Int64 { Int64(number * Self.pageSize - pageStart) }
+
+  /// Fills the page with spaces up to its end; with the tail if it is the last page of the file.
+  private mutating func complete(isLast: Bool) {
+    let spaces = Self.pageSize - (isLast ? tail.count : 0) - pageLength
+    run.append(atMost: spaces) { end in
+      end.update(repeating: UInt8(ascii: " "), count: spaces)
+      return spaces
     }
-  }
-
-  private func offset(of page: Int) -> Int64 { Int64(page * Self.pageSize) }
-
-  /// The page that is being filled, with spaces up to its end; with the tail if it is the last page of the file.
-  private func rendered(isLast: Bool) -> [UInt8] {
-    var bytes = page
-    bytes.reserveCapacity(Self.pageSize)
-    bytes += repeatElement(UInt8(ascii: " "), count: Self.pageSize - (isLast ? tail.count : 0) - page.count)
-    if isLast { bytes += tail }
-    return bytes
+    if isLast { tail.withUnsafeBytes { run.append($0) } }
   }
 
   /// Returns what must be written for the file to have all that was appended. The writes must be done in order.
@@ -119,17 +121,28 @@ struct TracePages: ~Copyable {
       writes.append(Write(offset: 0, bytes: bytes))
     }
     let isGrowing = lap == 0
+    var runs = earlierRuns
     if hasChanged || isGrowing && headerHasChanged {
-      let isLast = isGrowing || number == maxPages - 1
-      add(Write(offset: offset(of: number), bytes: isGrowing ? page + tail : rendered(isLast: isLast)))
+      let (offset, length) = (runOffset, run.count)
+      if isGrowing {
+        tail.withUnsafeBytes { run.append($0) }
+      } else {
+        complete(isLast: number == maxPages - 1)
+      }
+      let bytes = run.bytes
+      runs.append(Write(offset: offset, bytes: bytes))
+      // The rest of the page is written together with its beginning.
+      run.removeAll()
+      bytes.withUnsafeBytes { run.append(UnsafeRawBufferPointer(rebasing: $0[pageStart..<length])) }
+      pageStart = 0
     }
     // One write for the first pages, so that the file is never without its tail.
-    if let first = writes.first, let next = finished.first, next.offset == Int64(first.bytes.count) {
-      finished[0] = Write(offset: 0, bytes: first.bytes + next.bytes)
+    if let first = writes.first, let next = runs.first, next.offset == Int64(first.bytes.count) {
+      runs[0] = Write(offset: 0, bytes: first.bytes + next.bytes)
       writes = []
     }
-    writes += finished
-    (finished, finishedBytes, hasChanged, headerHasChanged) = ([], 0, false, false)
+    writes += runs
+    (earlierRuns, hasChanged, headerHasChanged) = ([], false, false)
     return writes
   }
 }

@@ -1,8 +1,4 @@
-/// A row of a trace: a thread of a process, in the terms of the format.
-public struct TraceTrack: Sendable, Hashable {
-  let pid: Int
-  let tid: Int
-}
+internal import LineRPC
 
 /// Identifies a group. It is cheaper to make than the name of the group.
 public struct TraceGroupKey: Sendable, Hashable {
@@ -12,61 +8,117 @@ public struct TraceGroupKey: Sendable, Hashable {
   public init(_ text: String, _ number: Int) { (self.text, self.number) = (text, number) }
 }
 
-/// The processes and threads of a trace, which are groups of rows and rows in a viewer.
-///
-/// The events that name them are lost when the ring of pages begins again; they are then written again, except those of
-/// groups without events in the last lap.
-struct TraceTracks {
-  struct Group {
-    let pid: Int
-    let name: String
-    /// The place of the group.
-    let sortIndex: Int
-    /// The names of the rows, by number. Those of lanes follow from their number.
-    var rows: [Int: String] = [:]
-    var lanes = TraceLanes()
-    var lastLap: Int
+/// A group of rows of a trace: a process, in the terms of the format.
+public final class TraceGroup {
+  let pid: Int
+  let name: String
+  /// The place of the group.
+  let sortIndex: Int
+  fileprivate(set) var rows: [Int: TraceRow] = [:]
+  fileprivate var lanes = TraceLanes()
+  fileprivate var laneRows: [TraceRow] = []
+  fileprivate var companion: TraceGroup?
+  /// The last lap of the ring in which the group was used.
+  fileprivate var lastLap = 0
+
+  fileprivate init(pid: Int, name: String, sortIndex: Int) {
+    (self.pid, self.name, self.sortIndex) = (pid, name, sortIndex)
   }
 
-  /// The group of this process itself.
+  var allRows: [TraceRow] { laneRows + rows.values.sorted { $0.tid < $1.tid } }
+}
+
+/// A row of a group: a thread, in the terms of the format.
+public final class TraceRow {
+  let pid: Int
+  let tid: Int
+  let name: String
+  /// The members of an event up to its time.
+  let text: [UInt8]
+
+  init(pid: Int, tid: Int, name: String) {
+    (self.pid, self.tid, self.name) = (pid, tid, name)
+    var text = OutputText(capacity: 64)
+    text.append("\"pid\":")
+    text.append(decimal: Int64(pid))
+    text.append(",\"tid\":")
+    text.append(decimal: Int64(tid))
+    text.append(",\"ts\":")
+    self.text = text.bytes
+  }
+}
+
+/// The groups of a trace. The events that name them are lost when the ring of pages begins again; they are then written
+/// again, except those of groups that were not used in the last lap.
+struct TraceTracks {
+  /// The number of the group of this process itself.
   static let worker = 1
   /// The number of the first lane's row.
   static let firstLane = 1000
-  /// The row for spans that overlap, and for instants.
-  static let overlapping = 9999
   /// The offset of the number of a group that comes after the others.
-  static let lastGroups = 1_000_000
+  private static let lastGroups = 1_000_000
   private static let others = TraceGroupKey("", -1)
 
-  /// The largest number of groups at a time. Further ones share one.
+  /// The largest number of groups at a time, companions not included. Further ones share one.
   let maxGroups: Int
-  private(set) var groups: [TraceGroupKey: Group] = [:]
+  let worker: TraceGroup
+  private var groups: [TraceGroupKey: TraceGroup] = [:]
   private var lastPID = Self.worker
 
-  init(maxGroups: Int) { self.maxGroups = maxGroups }
-
-  /// Returns the key under which a group is kept, and whether it is new.
-  mutating func admit(
-    _ key: TraceGroupKey, named name: () -> String, isLast: Bool, lap: Int
-  ) -> (key: TraceGroupKey, isNew: Bool) {
-    if let index = groups.index(forKey: key) {
-      groups.values[index].lastLap = lap
-      return (key, false)
-    }
-    guard groups.count < maxGroups || key == Self.others else {
-      return admit(Self.others, named: { "other origins" }, isLast: true, lap: lap)
-    }
-    lastPID += 1
-    let sortIndex = isLast ? Self.lastGroups + lastPID : lastPID
-    groups[key] = Group(pid: lastPID, name: name(), sortIndex: sortIndex, lastLap: lap)
-    return (key, true)
+  /// - Parameter name: the name of the process.
+  init(name: String, maxGroups: Int) {
+    worker = TraceGroup(pid: Self.worker, name: name, sortIndex: 0)
+    self.maxGroups = maxGroups
   }
 
-  mutating func modify<Result>(_ key: TraceGroupKey, _ body: (inout Group) -> Result) -> Result { body(&groups[key]!) }
+  /// Returns the group with this key, and whether it is new.
+  mutating func group(_ key: TraceGroupKey, named name: () -> String, lap: Int) -> (TraceGroup, isNew: Bool) {
+    if let group = groups[key] {
+      group.lastLap = lap
+      return (group, false)
+    }
+    guard groups.count < maxGroups || key == Self.others else {
+      return group(Self.others, named: { "other origins" }, lap: lap)
+    }
+    let group = makeGroup(named: name(), isLast: false)
+    group.lastLap = lap
+    groups[key] = group
+    return (group, true)
+  }
 
-  /// Forgets the groups without events since the lap before `lap` and returns the others.
-  mutating func startLap(_ lap: Int) -> [Group] {
+  /// Returns the companion of a group, and whether it is new.
+  mutating func companion(of group: TraceGroup, named name: () -> String) -> (TraceGroup, isNew: Bool) {
+    if let companion = group.companion { return (companion, false) }
+    let companion = makeGroup(named: name(), isLast: true)
+    group.companion = companion
+    return (companion, true)
+  }
+
+  private mutating func makeGroup(named name: String, isLast: Bool) -> TraceGroup {
+    lastPID += 1
+    return TraceGroup(pid: lastPID, name: name, sortIndex: isLast ? Self.lastGroups + lastPID : lastPID)
+  }
+
+  /// Returns the row with this number, and whether it is new.
+  func row(_ number: Int, named name: () -> String, in group: TraceGroup) -> (TraceRow, isNew: Bool) {
+    if let row = group.rows[number] { return (row, false) }
+    let row = TraceRow(pid: group.pid, tid: number, name: name())
+    group.rows[number] = row
+    return (row, true)
+  }
+
+  /// Returns a lane of the group that is free from `start` on, and whether it is new; nil if too many are in use.
+  func lane(in group: TraceGroup, named name: String, from start: Int64, to end: Int64) -> (TraceRow, isNew: Bool)? {
+    guard let lane = group.lanes.take(from: start, to: end) else { return nil }
+    if lane < group.laneRows.count { return (group.laneRows[lane], false) }
+    let row = TraceRow(pid: group.pid, tid: Self.firstLane + lane, name: "\(name) \(lane + 1)")
+    group.laneRows.append(row)
+    return (row, true)
+  }
+
+  /// Forgets the groups that were not used since the lap before `lap` and returns the others.
+  mutating func startLap(_ lap: Int) -> [TraceGroup] {
     groups = groups.filter { $0.value.lastLap >= lap - 1 }
-    return groups.values.sorted { $0.pid < $1.pid }
+    return groups.values.flatMap { [$0, $0.companion].compactMap(\.self) }.sorted { $0.pid < $1.pid }
   }
 }

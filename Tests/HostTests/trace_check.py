@@ -3,7 +3,7 @@
 
     Tests/HostTests/trace_check.py FILE
 
-Prints each rule that is broken, with the event. The rules: an array whose closing bracket may be missing; the members
+Prints the first broken rules with their events. The rules: an array whose closing bracket may be missing; the members
 that each type of event must have; complete events (X) and pairs (B, E) that nest on their row; nestable async events
 (b, e) in pairs that nest in their tree; flow events (s, t, f) in order, each bound to a span; counters (C) that are
 numbers, always with the same series; metadata (M) of known names, one for each group and row in use.
@@ -26,7 +26,7 @@ Row = tuple[int, int]
 
 MEMBERS = {
     "B": {"cname"}, "E": set(), "X": {"dur", "cname"}, "i": {"s"}, "C": set(), "b": {"id", "id2", "cname"},
-    "e": {"id", "id2"}, "n": {"id", "id2"}, "s": {"id"}, "t": {"id"}, "f": {"id", "bp"}, "M": set(),
+    "e": {"id", "id2", "cname"}, "n": {"id", "id2"}, "s": {"id"}, "t": {"id"}, "f": {"id", "bp"}, "M": set(),
 }  # fmt: skip
 """The members of each type of event beside those that all have. Other types are not used here."""
 METADATA = {
@@ -39,6 +39,8 @@ COLORS = set(
     rail_animation rail_idle rail_load startup background_memory_dump light_memory_dump detailed_memory_dump""".split()
 )
 """Of the reserved names in the colour scheme of the trace viewer."""
+MOST = 20
+"""The number of problems that are printed."""
 DROPPED = "older events dropped"
 """The global instant before which events may be missing."""
 
@@ -289,7 +291,8 @@ def main() -> None:
     count = 0
     for problem in problems(trace):
         count += 1
-        print(problem[:1000])
+        if count <= MOST:
+            print(problem[:500])
     print(f"{len(trace.events)} events, {count} problems" + ("" if trace.is_closed else ", no closing bracket"))
     sys.exit(1 if count else 0)
 

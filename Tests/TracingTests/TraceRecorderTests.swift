@@ -37,8 +37,9 @@ struct TraceRecorderTests {
         let group = writer.group(TraceGroupKey("a", 1), named: "https://a.example")
         let (start, end) = (writer.time(now), writer.time(now.advanced(by: .milliseconds(number))))
         guard let lane = writer.lane(named: "load", in: group, from: start, to: end) else { return }
-        writer.span(.text("\"\(number)\""), "load", on: lane, from: start, to: end, ["bytes": .number(Int64(number))])
-        writer.link(7, "shared", on: lane, from: start)
+        writer.span(
+          TraceLabel(text: "\"\(number)\"", "load"), on: lane, from: start, to: end, ["bytes": .number(Int64(number))])
+        writer.link(7, TraceLabel("shared", "flow"), on: lane, from: start)
       }
     }
     let summary = recorder.stop()
@@ -67,7 +68,9 @@ struct TraceRecorderTests {
     recorder.add { _ in gate.wait() }
     // Until the thread of the trace waits there, the records are those of the same batch.
     gate.waitUntilReached()
-    for _ in 0..<25 { recorder.add { $0.counter("c", in: $0.worker, at: 1, ["value": .number(1)]) } }
+    for _ in 0..<25 {
+      recorder.add { $0.counter(TraceLabel("c", "counter"), in: $0.worker, at: 1, ["value": .number(1)]) }
+    }
     gate.open()
     let summary = recorder.stop()
     let events = try events()
@@ -85,7 +88,8 @@ struct TraceRecorderTests {
         let group = writer.group(TraceGroupKey("", number < 100 ? 1 : 2), named: number < 100 ? "early" : "late")
         let track = writer.row(1, named: "row", in: group)
         writer.span(
-          "span", "test", on: track, from: Int64(number), to: Int64(number + 1), ["n": .number(Int64(number))])
+          TraceLabel("span", "test"), on: track, from: Int64(number), to: Int64(number + 1),
+          ["n": .number(Int64(number))])
       }
     }
     let summary = recorder.stop()

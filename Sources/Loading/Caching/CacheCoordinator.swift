@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import ImageStore
 internal import Text
 internal import Threads
+internal import Tracing
 
 /// The cache as the loads see it: the memory tier, the lookups on the disk thread, the negative cache, and the rules of
 /// RFC 9111 for what may be served.
@@ -204,7 +205,7 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
     guard response.isOnDisk, [.memory, .disk].contains(candidate.location), let tier = storage.tier else { return }
     pending.begin(revalidation: response)
     storage.perform(
-      "revalidate",
+      .revalidate,
       {
         tier.assumeIsolated { tier in
           tier.update(response)

@@ -4,6 +4,7 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import Threads
+internal import Tracing
 
 /// Successful responses: a 304 that confirms a stored response, or a body to store.
 extension JobCoordinator {
@@ -109,7 +110,7 @@ extension JobCoordinator {
       deliveries: waiting.map { load in
         (load.id, load.request.digest, load.request.deliversAtOnce ? DeliveryPlan(load.request) : .forDecoder)
       })
-    storage.perform("store", { [storage] in operation.store(in: storage) }) { [weak self] outcome in
+    storage.perform(.store, { [storage] in operation.store(in: storage) }) { [weak self] outcome in
       self?.stored(id, outcome, keeping: tiers, invalidatesStored: invalidatesStored)
     }
   }

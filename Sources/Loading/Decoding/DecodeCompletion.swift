@@ -1,6 +1,7 @@
 internal import ImageCodec
 internal import ImageStore
 internal import Threads
+internal import Tracing
 
 /// Completes a decode with the output of the decoder.
 extension DecodeCoordinator {
@@ -57,7 +58,7 @@ extension DecodeCoordinator {
     let subscriptions = Set(waiters.map(\.subscription))
     let now = LoadingActor.now
     for waiter in waiters where waiter.stage == .answer { waiter.load.timeline.enter(.deliver, at: now) }
-    storage.perform("keep variant", { [storage] in operation.storing(fileAt: path, in: storage) }) {
+    storage.perform(.keepVariant, { [storage] in operation.storing(fileAt: path, in: storage) }) {
       [weak self] outcome in
       self?.kept(id, outcome, tiers, servedIn: subscriptions)
     }

@@ -2,6 +2,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import Text
 internal import Threads
+internal import Tracing
 
 /// Decodes images that a load needs decoded before it can be answered: one decode for all loads that need the same.
 ///
@@ -97,7 +98,7 @@ final class DecodeCoordinator {
       if order.mayHoldBytes { decode.hold(bytes) }
     }
     decodes[id] = decode
-    storage.perform("prepare decode", { [storage, order] in order.prepare(in: storage) }) { [weak self] in
+    storage.perform(.prepareDecode, { [storage, order] in order.prepare(in: storage) }) { [weak self] in
       self?.begin(id, $0)
     }
   }

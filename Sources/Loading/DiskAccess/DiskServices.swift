@@ -79,10 +79,10 @@ public final class DiskServices: Sendable {
     executor.run(LoadingActor.sequencer?.dated(operation) ?? operation)
   }
 
-  /// As `perform` without a name, for work that a trace shows under this name.
+  /// As `perform` without a label, for work that a trace shows.
   @LoadingActor
   func perform<Result: Sendable>(
-    _ name: StaticString, _ work: @escaping @Sendable () -> Result,
+    _ label: TraceLabel, _ work: @escaping @Sendable () -> Result,
     then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
     perform(
@@ -90,7 +90,7 @@ public final class DiskServices: Sendable {
         guard let recorder = self.recorder else { return work() }
         let start = ContinuousClock.now
         let result = work()
-        recorder.diskWorked(name, from: start, to: .now)
+        recorder.diskWorked(label, from: start, to: .now)
         return result
       }, then: completion)
   }
@@ -107,8 +107,8 @@ public final class DiskServices: Sendable {
     let start = ContinuousClock.now
     let next = maintenance()
     let end = ContinuousClock.now
-    recorder.diskWorked("maintenance", from: start, to: end)
-    recorder.diskWorked("batch", from: executor.batchStart, to: end)
+    recorder.diskWorked(.maintenance, from: start, to: end)
+    recorder.diskWorked(.batch, from: executor.batchStart, to: end)
     let evictions = tier?.assumeIsolated { $0.evictionCount } ?? 0
     let new = tracing.withLock { state in
       defer { state.evictions = evictions }
@@ -133,7 +133,7 @@ public final class DiskServices: Sendable {
     then completion: @escaping @LoadingActor @Sendable (Found) -> Void
   ) {
     perform(
-      "look up",
+      .lookUp,
       {
         let originals = self.candidates(for: key, partition)
         let found = variants.filter { !$0.isEmpty }.flatMap { self.candidates(for: key, partition, variant: $0) }
@@ -153,7 +153,7 @@ public final class DiskServices: Sendable {
       @escaping @LoadingActor @Sendable (Result<DeliveryPlan.DeliveredContent, DeliveryPlan.Failure>) -> Void
   ) {
     perform(
-      "deliver",
+      .deliver,
       {
         var delivery = delivery
         // A response that has been replaced or cleared since the lookup must not enter the memory tier.

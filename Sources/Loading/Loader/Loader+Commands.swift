@@ -1,5 +1,6 @@
 internal import HTTPTypes
 public import ImageStore
+internal import Tracing
 
 /// The commands of a host for loads under way and for the cache.
 extension Loader {
@@ -87,7 +88,7 @@ extension Loader {
     }
     let reachesMemory = tiers == .all
     storage.perform(
-      "clear",
+      .clear,
       {
         tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
       }

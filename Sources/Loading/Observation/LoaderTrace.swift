@@ -34,7 +34,7 @@ public final class LoaderTrace {
     let (now, source, origin) = (LoadingActor.now, request.source, request.origin)
     recorder.add { writer in
       writer.instant(
-        "retry", "origin", on: writer.eventRow(of: origin), at: writer.time(now), scope: .thread,
+        TraceLabel("retry", "origin"), on: writer.eventRow(of: origin), at: writer.time(now), scope: .row,
         [
           "url": .text(source.redacted), "attempt": .number(Int64(attempt)), "delayMs": .number(delay.milliseconds),
           "error": .text(error.kind.rawValue),
@@ -46,14 +46,16 @@ public final class LoaderTrace {
   public func healthChanged(_ state: OriginState) {
     let now = LoadingActor.now
     recorder.add { writer in
-      var arguments: TraceArguments = ["window": .number(Int64(state.window))]
-      if let reason = state.reason { arguments.append("reason", .text(reason.rawValue)) }
-      if let until = state.heldUntil {
-        arguments.append("heldMs", .number(max(0, now.duration(to: until).milliseconds)))
+      let arguments = TraceArguments { arguments in
+        arguments.append("window", Int64(state.window))
+        if let reason = state.reason { arguments.append("reason", reason.rawValue) }
+        if let until = state.heldUntil {
+          arguments.append("heldMs", max(0, now.duration(to: until).milliseconds))
+        }
       }
       writer.instant(
-        .text(state.health.rawValue), "origin", on: writer.eventRow(of: state.origin), at: writer.time(now),
-        scope: .process, arguments)
+        TraceLabel(text: state.health.rawValue, "origin"), on: writer.eventRow(of: state.origin),
+        at: writer.time(now), scope: .group, arguments)
     }
   }
 
@@ -61,24 +63,25 @@ public final class LoaderTrace {
   public nonisolated func decoderWorked(_ activity: DecoderActivity) {
     recorder.add { writer in
       writer.span(
-        .constant(activity.task), "decoder", on: writer.row(.decoder(activity.decoder)),
-        from: writer.time(activity.start),
-        to: writer.time(activity.end), color: activity.hasFailed ? "terrible" : nil)
+        TraceLabel(activity.task, "decoder", color: activity.hasFailed ? "terrible" : nil),
+        on: writer.row(.decoder(activity.decoder)), from: writer.time(activity.start), to: writer.time(activity.end))
     }
   }
 
   /// Records a batch of work on the loading thread, if it was long enough for other work to wait for it.
   public func loadingThreadWorked(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
     guard start.duration(to: end) >= .milliseconds(1) else { return }
-    recorder.add { $0.span("batch", "thread", on: $0.row(.loading), from: $0.time(start), to: $0.time(end)) }
+    recorder.add {
+      $0.span(.batch, on: $0.row(.loading), from: $0.time(start), to: $0.time(end))
+    }
   }
 }
 
 extension TraceRecorder {
   /// Records work on the disk thread, unless it is shorter than 10 µs.
-  func diskWorked(_ name: StaticString, from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
+  func diskWorked(_ label: TraceLabel, from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
     guard start.duration(to: end) >= .microseconds(10) else { return }
-    add { $0.span(.constant(name), "disk", on: $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
+    add { $0.span(label, on: $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
   }
 
   /// Records entries that were evicted from the disk tier.
@@ -86,9 +89,24 @@ extension TraceRecorder {
     let now = ContinuousClock.now
     add {
       $0.instant(
-        "evicted", "disk", on: $0.row(.disk), at: $0.time(now), scope: .thread, ["count": .number(Int64(count))])
+        TraceLabel("evicted", "disk"), on: $0.row(.disk), at: $0.time(now), scope: .row,
+        ["count": .number(Int64(count))])
     }
   }
+}
+
+/// The work of the disk thread, and batches of work.
+extension TraceLabel {
+  static let lookUp = TraceLabel("look up", "disk")
+  static let store = TraceLabel("store", "disk")
+  static let keepVariant = TraceLabel("keep variant", "disk")
+  static let deliver = TraceLabel("deliver", "disk")
+  static let prepareDecode = TraceLabel("prepare decode", "disk")
+  static let revalidate = TraceLabel("revalidate", "disk")
+  static let resume = TraceLabel("resume", "disk")
+  static let clear = TraceLabel("clear", "disk")
+  static let maintenance = TraceLabel("maintenance", "disk")
+  static let batch = TraceLabel("batch", "thread")
 }
 
 /// The rows of the worker's own threads and processes.
@@ -98,32 +116,24 @@ enum WorkerRow {
 }
 
 extension TraceWriter {
-  func row(_ row: WorkerRow) -> TraceTrack {
+  func row(_ row: WorkerRow) -> TraceRow {
     switch row {
-    case .loading: self.row(1, named: "loading thread", in: worker)
-    case .disk: self.row(2, named: "disk thread", in: worker)
+    case .loading: self.row(2, named: "loading thread", in: worker)
+    case .disk: self.row(3, named: "disk thread", in: worker)
     case .decoder(let number): self.row(10 + number, named: "decoder \(number)", in: worker)
     }
   }
 
-  func eventRow(of origin: Origin) -> TraceTrack {
-    overlappingRow(named: "events", in: group(of: origin))
+  func group(of origin: Origin) -> TraceGroup {
+    let key = TraceGroupKey(origin.host, origin.port << 1 | (origin.scheme == "https" ? 1 : 0))
+    return group(key, named: origin.description)
   }
+
+  func eventRow(of origin: Origin) -> TraceRow { row(1, named: "events", in: group(of: origin)) }
 
   /// The row for the waits of an origin's loads. It may be high, and is therefore in a group after those of the origins.
-  func waitingRow(of origin: Origin) -> TraceTrack {
-    let group = group(TraceGroupKey(origin, isWaiting: true), named: "\(origin), waiting", isLast: true)
-    return overlappingRow(named: "waiting", in: group)
-  }
-
-  func group(of origin: Origin) -> Group {
-    group(TraceGroupKey(origin, isWaiting: false), named: origin.description)
-  }
-}
-
-extension TraceGroupKey {
-  fileprivate init(_ origin: Origin, isWaiting: Bool) {
-    self.init(origin.host, origin.port << 2 | (origin.scheme == "https" ? 2 : 0) | (isWaiting ? 1 : 0))
+  func waitingRow(of group: TraceGroup, _ origin: Origin) -> TraceRow {
+    row(1, named: "waiting", in: companion(of: group, named: "\(origin), waiting"))
   }
 }
 

@@ -56,18 +56,20 @@ struct TraceSampler {
 extension TraceSampler.Sample {
   func write(to writer: TraceWriter) {
     let (group, time) = (writer.worker, writer.time(time))
-    writer.counter("queue", in: group, at: time, ["waiting": .number(waiting)])
-    writer.counter("transfers", in: group, at: time, ["active": .number(active)])
-    writer.counter("window", in: group, at: time, ["window": .number(window)])
-    writer.counter("received", in: group, at: time, ["bytesPerSecond": .number(bytesPerSecond)])
-    writer.counter("hits", in: group, at: time, ["memoryHitsPerSecond": .number(memoryHitsPerSecond)])
+    writer.counter(TraceLabel("queue", "counter"), in: group, at: time, ["loads": .number(waiting)])
+    writer.counter(TraceLabel("transfers", "counter"), in: group, at: time, ["active": .number(active)])
+    writer.counter(TraceLabel("window", "counter"), in: group, at: time, ["transfers": .number(window)])
+    writer.counter(TraceLabel("received", "counter"), in: group, at: time, ["bytesPerSecond": .number(bytesPerSecond)])
+    writer.counter(
+      TraceLabel("hits", "counter"), in: group, at: time, ["memoryHitsPerSecond": .number(memoryHitsPerSecond)])
     // The sum of both is the resident memory of the process.
     writer.counter(
-      "memory", in: group, at: time,
+      TraceLabel("memory", "counter"), in: group, at: time,
       ["images": .number(inMemory), "other": .number(max(0, residentBytes() - inMemory))])
     if evicted > 0 {
       writer.instant(
-        "evicted from memory", "memory", on: writer.row(.loading), at: time, scope: .thread, ["count": .number(evicted)]
+        TraceLabel("evicted from memory", "memory"), on: writer.row(.loading), at: time, scope: .row,
+        ["count": .number(evicted)]
       )
     }
   }

@@ -40,64 +40,70 @@ struct TracedLoad: Sendable {
     let arguments = arguments(url)
     let waited = timeline.waited
     if waited > 0 {
-      let row = writer.waitingRow(of: origin)
+      let row = writer.waitingRow(of: group, origin)
       // A load that works later has its arguments there.
       let own = timeline.total > waited ? identification(url) : arguments
       timeline.forEachInterval { phase, start, end in
         guard phase.isWaiting, end > start else { return }
-        writer.overlappingSpan(
-          .constant(phase.name), "phase", on: row, from: accepted + start, to: accepted + end, own)
+        writer.overlappingSpan(phase.label, on: row, from: accepted + start, to: accepted + end, own)
       }
     }
     let (start, end) = (accepted + waited, accepted + timeline.total)
     guard end > start || waited == 0 else { return }
     guard let lane = writer.lane(named: "load", in: group, from: start, to: end) else {
-      return writeBesideLanes(writer, accepted, arguments)
+      return writeBesideLanes(writer, group, accepted, arguments)
     }
-    writer.span(.text(url.lastPathComponent), "load", on: lane, from: start, to: end, color: color, arguments)
+    let label = TraceLabel(text: url.lastPathComponent, "load", color: color)
+    writer.span(label, on: lane, from: start, to: end, arguments)
     timeline.forEachInterval { phase, start, end in
       guard !phase.isWaiting, end > start else { return }
-      writer.span(
-        .constant(phase.name), "phase", on: lane, from: accepted + start, to: accepted + end, color: phase.color)
+      writer.span(phase.label, on: lane, from: accepted + start, to: accepted + end)
     }
-    if let transfer { writer.link(transfer, "shared transfer", on: lane, from: start) }
+    if let transfer { writer.link(transfer, Self.sharing, on: lane, from: start) }
   }
 
   /// Writes the phases after the wait if all lanes are in use.
-  private func writeBesideLanes(_ writer: TraceWriter, _ accepted: Int64, _ arguments: TraceArguments) {
+  private func writeBesideLanes(
+    _ writer: TraceWriter, _ group: TraceGroup, _ accepted: Int64, _ arguments: TraceArguments
+  ) {
     var parts: [TraceWriter.Part] = []
     timeline.forEachInterval { phase, start, end in
       guard !phase.isWaiting, end > start else { return }
-      parts.append(TraceWriter.Part(.constant(phase.name), from: accepted + start, to: accepted + end))
+      parts.append(TraceWriter.Part(phase.label, from: accepted + start, to: accepted + end))
     }
     writer.overlappingSpan(
-      "further loads", "phase", on: writer.waitingRow(of: origin), from: accepted + timeline.waited,
-      to: accepted + timeline.total, parts: parts, color: color, arguments)
+      TraceLabel("further loads", "phase", color: color), on: writer.waitingRow(of: group, origin),
+      from: accepted + timeline.waited, to: accepted + timeline.total, parts: parts, arguments)
   }
 
   /// The arguments by which the spans of one load are recognised.
   private func identification(_ url: String) -> TraceArguments {
-    load.map { ["load": .number(Int64(bitPattern: $0)), "url": .text(url)] } ?? ["url": .text(url)]
+    TraceArguments { arguments in
+      if let load { arguments.append("load", Int64(bitPattern: load)) }
+      arguments.append("url", url)
+    }
   }
 
   /// - Parameter url: the redacted URL.
   private func arguments(_ url: String) -> TraceArguments {
-    var arguments = TraceArguments(capacity: 8)
-    arguments.append("url", .text(url))
-    arguments.append("totalUs", .number(timeline.total))
-    if let load { arguments.append("load", .number(Int64(bitPattern: load))) }
-    if let transfer { arguments.append("transfer", .number(Int64(bitPattern: transfer))) }
-    arguments.append("priority", .text(priority.name))
-    if attempts > 1 { arguments.append("attempts", .number(Int64(attempts))) }
-    switch result {
-    case .unfinished: arguments.append("result", .text("unfinished"))
-    case .ended(.failure(let error)): arguments.append("result", .text(error.kind.rawValue))
-    case .ended(.image(let status, let byteCount)):
-      arguments.append("result", .text(status.rawValue))
-      arguments.append("bytes", .number(byteCount))
+    TraceArguments { arguments in
+      arguments.append("url", url)
+      arguments.append("totalUs", timeline.total)
+      if let load { arguments.append("load", Int64(bitPattern: load)) }
+      if let transfer { arguments.append("transfer", Int64(bitPattern: transfer)) }
+      arguments.append("priority", priority.name)
+      if attempts > 1 { arguments.append("attempts", Int64(attempts)) }
+      switch result {
+      case .unfinished: arguments.append("result", "unfinished")
+      case .ended(.failure(let error)): arguments.append("result", error.kind.rawValue)
+      case .ended(.image(let status, let byteCount)):
+        arguments.append("result", status.rawValue)
+        arguments.append("bytes", byteCount)
+      }
     }
-    return arguments
   }
+
+  private static let sharing = TraceLabel("shared transfer", "flow")
 
   private var color: StaticString? {
     switch result {
@@ -130,11 +136,15 @@ extension LoadTimeline.Phase {
     }
   }
 
+  private static let labels = allCases.map { TraceLabel($0.name, "phase", color: $0.color) }
+
+  fileprivate var label: TraceLabel { Self.labels[rawValue] }
+
   /// Whether any number of loads of an origin may be in the phase at a time.
   fileprivate var isWaiting: Bool { self == .lookup || self == .wait }
 
   /// One of the names in the colour scheme of Chromium's trace viewer.
-  fileprivate var color: StaticString {
+  private var color: StaticString {
     switch self {
     case .lookup, .wait, .decodeWait: "grey"
     case .name: "olive"

@@ -3,6 +3,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
+internal import Tracing
 
 /// The transfers of jobs: their start, progress and end, and the lookup of names.
 extension JobCoordinator {
@@ -63,7 +64,7 @@ extension JobCoordinator {
     let (maxBytes, acceptsAnything) = (job.request.maxBytes, job.request.validation == .none)
     let wantsHeader = hasLoad(in: id, where: { $0.request.awaitsHeader })
     storage.perform(
-      "resume",
+      .resume,
       { [storage] in
         storage.resumePartial(
           identity, maxBytes: maxBytes, acceptsAnything: acceptsAnything, readingHeader: wantsHeader)

@@ -49,8 +49,8 @@ struct TracedLoadTests {
       #""args":{"url":"https://a.example/b/c.png","totalUs":3000,"load":7,"transfer":1,"priority":"high","#
       + #""result":"miss","bytes":11}"#
     #expect(span?.contains(expected) == true)
-    #expect(lines.contains { $0.contains(#""name":"wait","cat":"phase","ph":"b""#) })
-    #expect(lines.contains { $0.contains(#""name":"store","cat":"phase","ph":"X""#) })
+    #expect(lines.contains { $0.contains(#""name":"wait","cat":"phase","cname":"grey","ph":"b""#) })
+    #expect(lines.contains { $0.contains(#""name":"store","cat":"phase","cname":"bad","ph":"X""#) })
   }
 
   @Test("loads at the same time have lanes of their own, and those beyond the last lane a common row")

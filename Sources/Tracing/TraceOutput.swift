@@ -1,0 +1,124 @@
+/// The way of events to the file: their text, the pages, and the writes.
+///
+/// One value, so that an event costs one check for exclusive access.
+struct TraceOutput: ~Copyable {
+  private var file: TraceFile?
+  private var pages: TracePages
+  /// The events that are being written, which become one piece.
+  private var text = EventText()
+  private let worker: TraceGroup
+  private(set) var eventCount = 0
+  /// The number of events that were not written because they were too long.
+  private(set) var refusedCount = 0
+  private(set) var error: TraceError?
+  /// The end of the overwritten events in the header; nil if there are none.
+  private var headerDrop: Int64?
+
+  /// The first bytes of each trace, by which an earlier one is recognised.
+  static let beginning = Array("[{\"name\":\"process_name\",\"ph\":\"M\"".utf8)
+  /// The amount of text at which it is written to the file.
+  private static let maxPendingBytes = 256 << 10
+  private static let tail = Array(
+    "{\"name\":\"process_sort_index\",\"ph\":\"M\",\"pid\":1,\"tid\":0,\"args\":{\"sort_index\":0}}\n]\n".utf8)
+
+  init(file: consuming TraceFile, limit: Int64, worker: TraceGroup) throws(TraceError) {
+    self.file = consume file
+    self.worker = worker
+    pages = TracePages(limit: limit, tail: Self.tail)
+    updateHeader()
+    flush()
+    if let error { throw error }
+  }
+
+  /// How many times the file has begun to overwrite its oldest events.
+  var lap: Int { pages.lap }
+  var byteCount: Int64 { pages.byteCount }
+
+  // MARK: - Events
+
+  mutating func writeSpan(
+    _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, _ arguments: TraceArguments?
+  ) {
+    text.appendSpan(label, row, from: start, to: end, arguments)
+    write(endingAt: end)
+  }
+
+  mutating func writeOverlappingSpan(
+    _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, parts: [TraceWriter.Part], id: UInt64,
+    _ arguments: TraceArguments?
+  ) {
+    text.appendOverlappingSpan(label, row, from: start, to: end, parts: parts, id: id, arguments)
+    write(endingAt: end, count: 2 + 2 * parts.count)
+  }
+
+  mutating func writeInstant(
+    _ label: TraceLabel, _ row: TraceRow, at time: Int64, _ scope: TraceWriter.Scope, _ arguments: TraceArguments?
+  ) {
+    text.appendInstant(label, row, at: time, scope, arguments)
+    write(endingAt: time)
+  }
+
+  mutating func writeCounter(_ label: TraceLabel, _ row: TraceRow, at time: Int64, _ values: TraceArguments) {
+    text.appendCounter(label, row, at: time, values)
+    write(endingAt: time)
+  }
+
+  mutating func writeArrow(_ label: TraceLabel, from start: TraceLinks.End, to end: TraceLinks.End, id: UInt64) {
+    text.appendArrow(label, from: start, to: end, id: id)
+    write(endingAt: end.start, count: 2)
+  }
+
+  mutating func writeName(of group: TraceGroup) {
+    text.appendName(of: group)
+    write(endingAt: .min, count: 2)
+  }
+
+  mutating func writeName(of row: TraceRow) {
+    text.appendName(of: row)
+    write(endingAt: .min, count: 2)
+  }
+
+  private mutating func write(endingAt time: Int64, count: Int = 1) {
+    defer { text.removeAll() }
+    guard error == nil else { return }
+    guard text.withBytes({ pages.append($0, endingAt: time) }) else {
+      refusedCount += count
+      return
+    }
+    eventCount += count
+    if pages.finishedBytes > Self.maxPendingBytes { flush() }
+  }
+
+  // MARK: - The file
+
+  /// Sets the first page: the name of the process, and where the trace begins if older events were overwritten.
+  private mutating func updateHeader() {
+    text.removeAll()
+    text.appendName(of: worker)
+    if let time = pages.droppedUntil {
+      let row = TraceRow(pid: worker.pid, tid: 0, name: "")
+      text.appendComma()
+      text.appendInstant(TraceLabel("older events dropped", "trace"), row, at: max(0, time), .all, nil)
+    }
+    pages.setHeader(text.withBytes { Array($0) } + Array(",\n".utf8))
+    text.removeAll()
+    headerDrop = pages.droppedUntil
+  }
+
+  /// Writes all events so far to the file.
+  mutating func flush() {
+    guard error == nil else { return }
+    if pages.droppedUntil != headerDrop { updateHeader() }
+    do throws(TraceError) {
+      try file?.write(pages.takeWrites())
+    } catch {
+      self.error = error
+    }
+  }
+
+  /// Writes all events and closes the file.
+  mutating func close() {
+    flush()
+    file = nil
+  }
+}
