@@ -40,7 +40,8 @@ OPEN_GROUPS = """
     {
         const groups = app.trace.workspace.children.filter((group) => !/, waiting/.test(group.name));
         for (const group of groups) group.expand();
-        groups.length > 1 && groups.every((group) => group.expanded)
+        app.raf.scheduleFullRedraw();
+        groups.length > 1 && document.body.innerText.includes("loading thread")
     }
 """
 PROBLEMS = """

@@ -41,7 +41,8 @@ struct TraceSampler {
     guard hasChanged || next != nil else { return nil }
     // After a pause, the first change has just happened.
     let elapsed = next == nil ? Self.interval : sampledAt?.duration(to: now) ?? Self.interval
-    let milliseconds = max(1, elapsed.milliseconds)
+    // The last sample of a trace may come right after the one before.
+    let milliseconds = max(Self.interval, elapsed).milliseconds
     let sample = Sample(
       time: now, waiting: Int64(figures.waiting), active: Int64(figures.active), window: Int64(figures.window),
       bytesPerSecond: (figures.received - last.received) * 1000 / milliseconds,

@@ -38,4 +38,11 @@ struct TraceSamplerTests {
     #expect(sampler.take(.init(), at: time(100)) != nil)
     #expect(sampler.take(.init(received: 1000), at: time(60_000))?.bytesPerSecond == 10_000)
   }
+
+  @Test("a sample before it is due counts as that of one interval")
+  func early() {
+    var sampler = TraceSampler()
+    #expect(sampler.take(.init(), at: time(0)) != nil)
+    #expect(sampler.take(.init(received: 1000), at: time(1))?.bytesPerSecond == 10_000)
+  }
 }
