@@ -2,17 +2,17 @@
 /// returned.
 public struct FIFO<Element> {
   // Elements before `first` are nil.
-  private var elements: ArraySlice<Element?> = []
+  @usableFromInline var elements: ArraySlice<Element?> = []
 
-  public init() {}
+  @inlinable public init() {}
 
-  public var isEmpty: Bool { elements.isEmpty }
-  public var count: Int { elements.count }
-  public var first: Element? { elements.first ?? nil }
+  @inlinable public var isEmpty: Bool { elements.isEmpty }
+  @inlinable public var count: Int { elements.count }
+  @inlinable public var first: Element? { elements.first ?? nil }
 
-  public mutating func append(_ element: Element) { elements.append(element) }
+  @inlinable public mutating func append(_ element: Element) { elements.append(element) }
 
-  @discardableResult
+  @inlinable @discardableResult
   public mutating func popFirst() -> Element? {
     guard !elements.isEmpty else { return nil }
     let element = elements[elements.startIndex].take()
@@ -22,7 +22,7 @@ public struct FIFO<Element> {
     return element
   }
 
-  public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
+  @inlinable public mutating func removeAll(where isUnwanted: (Element) -> Bool) {
     elements.removeAll { element in element.map(isUnwanted) ?? true }
   }
 }

@@ -44,6 +44,7 @@ public enum WakeupCoalescer {
   public static func release() {
     let pending = pending
     let executors = pending.executors
+    guard !executors.isEmpty else { return }
     pending.executors.removeAll(keepingCapacity: true)
     for executor in executors { executor.wake() }
   }

@@ -51,7 +51,9 @@ struct ResponseHeadParser {
   var hasAmbiguousLength: Bool {
     let named = lines.lazy.filter { $0.name == "content-length" }
     guard let first = named.first else { return false }
-    let differ = named.contains { $0.value != first.value } || Set(first.value.split { ", \t".contains($0) }).count > 1
+    let numbers = first.value.utf8.split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }
+    let differ =
+      named.contains { $0.value != first.value } || numbers.dropFirst().contains { !$0.elementsEqual(numbers[0]) }
     return differ && !lines.contains { $0.name == "transfer-encoding" }
   }
 
@@ -59,8 +61,8 @@ struct ResponseHeadParser {
   var hasMalformedLength: Bool {
     lines.contains { line in
       line.name == "content-length"
-        && !line.value.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { number in
-          let digits = number.utf8.drop { $0 == 0x20 || $0 == 0x09 }
+        && !line.value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).allSatisfy { number in
+          let digits = number.drop { $0 == 0x20 || $0 == 0x09 }
           return digits.first?.isASCIIDigit == true
             && digits.drop(while: \.isASCIIDigit).allSatisfy { $0 == 0x20 || $0 == 0x09 }
         }

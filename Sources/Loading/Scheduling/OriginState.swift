@@ -129,6 +129,15 @@ extension Scheduler.OriginRecord {
   /// Whether the origin has jobs, or is suspended or down.
   fileprivate var isReported: Bool { jobs > 0 || health.until != nil }
 
+  /// Whether the name lookup, the health, the window and the rate permit a transfer to start.
+  func mayStart(needsName: Bool) -> Bool {
+    (name == .found || name == .unknown && !needsName) && active < health.allowance(window: window.size)
+      && nextStart == nil
+  }
+
+  /// Whether the record is that of an origin that was never used.
+  var isAsNew: Bool { health.isClean && !window.hasLearned && !isHTTP2 && nextStart == nil }
+
   var stateOfHealth: OriginState.Health {
     switch health.state {
     case .healthy: window.isRefused ? .limited : .healthy

@@ -4,9 +4,8 @@ internal import HTTPTypes
 extension Scheduler {
   /// Requests one lookup of an origin's name, before its first transfer, if jobs wait for the origin.
   mutating func askForName(of slot: Int32) {
-    let record = origins[slot]
-    guard record.name == .unknown, record.health.until == nil, queue.count(of: slot) > 0,
-      limits.needsPermission || record.active == 0 && origins.lookUpCount < limits.maxLookUps
+    guard origins[slot].name == .unknown, origins[slot].health.until == nil, queue.count(of: slot) > 0,
+      limits.needsPermission || origins[slot].active == 0 && origins.lookUpCount < limits.maxLookUps
     else { return }
     origins[slot].name = .asked
     origins.lookUpCount += 1

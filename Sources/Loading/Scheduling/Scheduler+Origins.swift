@@ -148,12 +148,7 @@ extension Scheduler {
   mutating func reconsider(_ slot: Int32) { queue.setEligible(mayStart(at: slot), slot) }
 
   /// Whether the origin's name lookup, health, window and rate permit a transfer to start.
-  func mayStart(at slot: Int32) -> Bool {
-    let record = origins[slot]
-    return (record.name == .found || record.name == .unknown && !limits.needsPermission)
-      && record.active < record.health.allowance(window: record.window.size)
-      && record.nextStart == nil
-  }
+  func mayStart(at slot: Int32) -> Bool { origins[slot].mayStart(needsName: limits.needsPermission) }
 
   // MARK: - Records
 
@@ -180,11 +175,9 @@ extension Scheduler {
   static let maxRemembered = 10_000
 
   mutating func forgetIfIdle(_ slot: Int32) {
-    let record = origins[slot]
-    guard record.jobs == 0, record.forgetAt == nil else { return }
-    let isAsNew = record.health.isClean && !record.window.hasLearned && !record.isHTTP2 && record.nextStart == nil
-    guard !isAsNew, origins.rememberedCount < Self.maxRemembered else { return origins.remove(slot) }
-    let due = max(latest.advanced(by: Self.retentionTime), record.health.until ?? latest)
+    guard origins[slot].jobs == 0, origins[slot].forgetAt == nil else { return }
+    guard !origins[slot].isAsNew, origins.rememberedCount < Self.maxRemembered else { return origins.remove(slot) }
+    let due = max(latest.advanced(by: Self.retentionTime), origins[slot].health.until ?? latest)
     origins[slot].forgetAt = due
     origins.rememberedCount += 1
     addTimer(.forget(origins.id(at: slot)), at: due)

@@ -8,3 +8,11 @@ extension BidirectionalCollection<UInt8> {
     return self[start..<end]
   }
 }
+
+extension UnsafeRawBufferPointer {
+  public var isASCII: Bool {
+    var union: UInt8 = 0
+    for byte in self { union |= byte }
+    return union < 0x80
+  }
+}
