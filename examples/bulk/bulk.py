@@ -17,7 +17,7 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from typing import Iterator, Mapping
+from typing import Iterator, Literal, Mapping
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
@@ -58,7 +58,8 @@ def plan_of(given: argparse.Namespace) -> Plan:
     if given.size:
         box: Transform = {"fit": given.fit, "format": "jpeg", "quality": given.quality}
         loads = [{**common, "transform": {**box, "width": size, "height": size}} for size in given.size]
-    return Plan(loads, given.at_once, given.shards_at_once, given.retry_failed)
+    again: Literal["none", "once", "all"] = "all" if given.retry_failed else "once" if given.passes == 2 else "none"
+    return Plan(loads, given.at_once, given.shards_at_once, again)
 
 
 def worker_of(given: argparse.Namespace) -> ImageWorker:

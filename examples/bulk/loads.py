@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
-from typing import AsyncIterator, Awaitable, Callable, Iterator, NamedTuple, Optional, Sequence, Union
+from typing import AsyncIterator, Awaitable, Callable, Iterator, Literal, NamedTuple, Optional, Sequence, Union
 
 from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams
 from ledgers import LOADED, Record
@@ -29,8 +29,8 @@ class Plan(NamedTuple):
     at_once: int
     """Maximum number of rows that are loaded at a time."""
     shards_at_once: int
-    retries_all: bool
-    """Whether all failed rows that may pass are tried again at the end, and not only those that were tried in one pass."""
+    again: Literal["none", "once", "all"]
+    """The failed rows that are tried again at the end, if they may pass: none, those that were tried in one pass, or all."""
 
 
 class Loads:
@@ -67,11 +67,12 @@ class Loads:
 
     def has_more(self, report: Report) -> bool:
         """Whether there are failed rows to be tried again at the end."""
-        return bool(report["retryable"] if self.plan.retries_all else report["triedOnce"])
+        numbers = {"none": 0, "once": report["triedOnce"], "all": report["retryable"]}
+        return numbers[self.plan.again] > 0
 
     async def load_again(self, shard: Shard) -> None:
         def is_wanted(line: Record) -> bool:
-            return bool(line["retryable"]) and (self.plan.retries_all or line["passes"] == 1)
+            return bool(line["retryable"]) and (self.plan.again == "all" or (self.plan.again == "once" and line["passes"] == 1))
 
         await self.load_pass(shard, self.shards.report(shard), is_wanted)
 
