@@ -39,7 +39,8 @@ class Kills(BulkRuns):
         options = ["--format", "webdataset", "--shard-size", str(shard_size), "--worker-option=--retries=0"]
         for kill in range(1, KILLS + 1):
             run = self.begin("list.txt", *options)
-            self.origin.command({"do": "await", "requests": ROWS * kill // (KILLS + 1)})
+            for requests in range(ROWS * (kill - 1) // (KILLS + 1), ROWS * kill // (KILLS + 1), 500):  # Each wait has a time limit.
+                self.origin.command({"do": "await", "requests": requests + 500})
             run.send_signal(signal.SIGKILL)
             run.wait()
         shown = self.run_bulk("list.txt", *options)

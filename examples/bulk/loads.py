@@ -67,7 +67,7 @@ class Loads:
 
     def has_more(self, report: Report) -> bool:
         """Whether there are failed rows to be tried again at the end."""
-        numbers = {"none": 0, "once": report["triedOnce"], "all": report["retryable"]}
+        numbers: dict[str, int] = {"none": 0, "once": report["triedOnce"], "all": report["retryable"]}
         return numbers[self.plan.again] > 0
 
     async def load_again(self, shard: Shard) -> None:
@@ -132,10 +132,11 @@ class Loads:
             async with self.turn:
                 for row in rows:
                     await self.places.acquire()
-                    tasks.append(asyncio.ensure_future(load(row)))
+                    task = asyncio.ensure_future(load(row))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
 
-        tasks: list[asyncio.Future[None]] = []
-        tasks.append(asyncio.ensure_future(load_all()))
+        tasks: set[asyncio.Future[None]] = {asyncio.ensure_future(load_all())}
         try:
             for _ in rows:
                 row, outcome = await ended.get()
@@ -143,9 +144,10 @@ class Loads:
                     raise outcome
                 yield row, outcome
         finally:
-            for task in tasks:
+            rest = list(tasks)
+            for task in rest:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*rest, return_exceptions=True)
 
     async def load(self, row: Row) -> Outcome:
         """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""

@@ -16,8 +16,8 @@ class Failure(NamedTuple):
     """The HTTP status, if the server answered with an error."""
     retryable: bool = False
     """Whether the row may succeed later."""
-    attempts: int = 0
-    """The number of transfers that were tried."""
+    attempts: int = 1
+    """The number of attempts of the worker."""
     timing: Mapping[str, float] = {}
     """Milliseconds by phase, as the worker names them."""
 
@@ -29,7 +29,7 @@ def failure_of(error: ImageWorkerError) -> Failure:
     data: Mapping[str, Any] = error.data
     # The error of a robots.txt that cannot be loaded is not retryable, but names a time to wait.
     may_pass = error.retryable or error.retry_after is not None
-    return Failure(error.kind, str(error), data.get("status"), may_pass, data.get("attempts", 0), data.get("timing", {}))
+    return Failure(error.kind, str(error), data.get("status"), may_pass, error.attempts, data.get("timing", {}))
 
 
 def is_about_row(error: ImageWorkerError) -> bool:
