@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import os
 import signal
 import tarfile
 import unittest
@@ -147,6 +148,10 @@ class Ledger(BulkRuns):
     def test_columns_of_a_list_without_columns_are_an_error(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.assertIn("list.txt has one URL a line and no columns such as 'text'", self.refused("list.txt", "--column", "text")[1])
+
+    def test_a_list_that_cannot_be_read_twice_is_an_error(self) -> None:
+        os.mkfifo(self.folder / "list.txt")
+        self.assertEqual(self.refused("list.txt")[1], f"bulk.py: the list {self.folder}/list.txt must be a file, because it is read more than once")
 
     def test_an_image_that_is_not_wanted_is_a_failure(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png?width=99&height=99", f"{self.origin.url}/image/2.png", f"{self.origin.url}/image/3.gif")

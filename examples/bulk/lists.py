@@ -38,6 +38,8 @@ def rows(path: Path, url_column: str, caption_column: Optional[str], further_col
     A value that is not text is taken as Python writes it: the worker refuses such a URL.
     """
     captions = [caption_column] if caption_column else []
+    if path.is_fifo() or path.is_char_device():
+        raise Problem(f"the list {path} must be a file, because it is read more than once")
     try:
         for number, (url, *others) in enumerate(lines(path, [url_column, *captions, *further_columns])):
             text = "" if url is None else str(url).strip()

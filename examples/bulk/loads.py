@@ -177,9 +177,9 @@ class Loads:
                 place.unlink(missing_ok=True)
             return failure_of(error)
 
-    async def load_size(self, url: str, place: Path, common: LoadParams) -> Image:
+    def load_size(self, url: str, place: Path, common: LoadParams) -> Awaitable[Image]:
         params: LoadParams = {**common, "save_to": place}
-        return await self.worker.load(url, deliver="none", **params)
+        return self.worker.load(url, deliver="none", **params)
 
 
 async def first_of(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:
