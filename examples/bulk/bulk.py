@@ -3,8 +3,8 @@
 
     bulk.py LIST OUT [--size 256] [--format files|webdataset] [--worker-option=...]
 
-The list is cut into shards of so many rows. The ledger of a shard has a line for each row that was tried; a run that is killed and started again
-goes on with the rows that have none.
+The list is cut into shards of so many rows. The ledger of a shard has a line for each row that was tried. A run that is
+killed and started again goes on with the rows that have none.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ def plan_of(given: argparse.Namespace) -> Plan:
     common: LoadParams = {
         "store": "all" if given.keep else "none",
         "cache": "force-cache" if given.keep else "default",  # What is kept is wanted as it was, fresh or not.
-        "retry_failed": given.retry_failed,
     }
+    if given.retry_failed:
+        common["retry_failed"] = True
     if given.want:
         common["want"] = given.want
     loads: list[LoadParams] = [common]
@@ -72,7 +73,7 @@ def worker_of(given: argparse.Namespace) -> ImageWorker:
 
 @contextlib.contextmanager
 def alone(out: Destination) -> Iterator[Path]:
-    """Locks the output against other runs of this machine. The lock ends with the process, however that ends. Yields a folder for images."""
+    """Locks the output against other runs of this machine, until the process ends. Yields a folder for images that the worker saves."""
     with (out.staging / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

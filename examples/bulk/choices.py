@@ -53,24 +53,28 @@ def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
         description="A list of URLs to a folder or to WebDataset shards of images.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.set_defaults(size=[], caption_column=None, column=[], worker_option=[], keep=False, retry_failed=False, want={}, rate=None, staging=None)
+    parser.set_defaults(caption_column=None, rate=None, staging=None, keep=False, retry_failed=False)
+    parser.set_defaults(size=[], column=[], want={}, worker_option=[])
     unsaid: Any = argparse.SUPPRESS  # Of these --help names no default.
     add = parser.add_argument
     add("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
     add("out", help="folder to write to, or a URL of fsspec such as s3://bucket/folder; a run that was killed goes on there")
     add("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
     add("--ledger", choices=["jsonl", "parquet"], default="jsonl", help="form of the ledgers")
-    add("--size", type=size, action="append", default=unsaid, help="scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come; repeatable")
+    scaled = "scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come; repeatable"
+    add("--size", type=size, action="append", default=unsaid, help=scaled)
     add("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
     add("--quality", type=quality, default=90, help="of the JPEGs, with --size")
     add("--url-column", default="url", help="of a table")
     add("--caption-column", default=unsaid, help="of a table; else there are no captions")
     add("--column", action="append", default=unsaid, metavar="NAME", help="further column of a table for the metadata; repeatable")
-    add("--want", action=WantAction, default=unsaid, metavar="NAME=VALUE", help=f"property that images must have: {', '.join(WANTS)}; repeatable")
+    wanted = f"property that images must have: {', '.join(WANTS)}; repeatable"
+    add("--want", action=WantAction, default=unsaid, metavar="NAME=VALUE", help=wanted)
     add("--rate", type=rate, default=unsaid, metavar="N/s", help="maximum requests a second and server")
     add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and the headers of the site allow")
     add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then")
-    add("--retry-failed", action="store_true", default=unsaid, help="try all failed rows of this and of earlier runs again that may succeed now")
+    again = "try all failed rows of this and of earlier runs again that may succeed now"
+    add("--retry-failed", action="store_true", default=unsaid, help=again)
     add("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
     add("--shards-at-once", type=count, default=8, help="shards that are worked on at a time")
     add("--at-once", type=count, default=20_000, help="rows that the worker loads at a time, waiting ones included")

@@ -1,7 +1,7 @@
 """The ledger of a shard: a line for each row that was tried. It is the state from which a run that was killed continues.
 
-During a pass, lines are appended to a file of JSON lines in the order in which rows end. At its end they are merged with those of earlier passes,
-and written in the order of the list, as JSON lines or Parquet.
+During a pass, lines are appended to a file of JSON lines in the order in which rows end. At its end they are merged with
+those of earlier passes, and written in the order of the list, as JSON lines or Parquet.
 """
 
 from __future__ import annotations

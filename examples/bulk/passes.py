@@ -72,7 +72,7 @@ class Shards:
         name = f"{shard.name}.ledger.{self.layout.ledger}"
         content = self.destination.read(name)
         if content is None:
-            raise Problem(f"{name} is missing in {self.destination.name}, although {shard.name}.json is there: delete that to load the shard again")
+            raise Problem(f"{name} is missing in {self.destination.name}: delete all files of shard {shard.name} to load it again")
         return read_ledger(name, content)
 
     def is_interrupted(self, shard: Shard, passes: int) -> bool:
@@ -86,7 +86,7 @@ class Pass:
     """A pass under way. All that it has done is on disk, so that it continues after a kill."""
 
     def __init__(self, shards: Shards, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> None:
-        """Begins the pass after those that `report` counts, or continues it. It is for rows without a line, and with one that `is_wanted`."""
+        """Begins or continues the pass after those of `report`. It is for rows without a line, and with one that `is_wanted`."""
         self.shards, self.shard = shards, shard
         self.number: int = report["passes"] if report else 0
         lines = shards.ledger(shard) if report else []

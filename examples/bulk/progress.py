@@ -53,7 +53,7 @@ class Progress:
         self.failures.merge(report["failures"])
 
     def note_before(self, url: str, failure: Optional[Failure], earlier: Optional[str]) -> None:
-        """Adds a row that an earlier run has tried, in a pass that has not ended. `earlier` is the kind of its failure in the pass before."""
+        """Adds a row that an earlier run has tried in a pass under way. `earlier` is the kind of its failure in the pass before."""
         if earlier is None:
             self.before += 1
         else:
