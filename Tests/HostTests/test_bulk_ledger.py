@@ -9,11 +9,13 @@ import os
 import signal
 import tarfile
 import unittest
+import unittest.mock
 
 from bulk_runs import BulkRuns
 
 import choices
 import ledgers
+from imageworker import find_worker
 
 
 class Ledger(BulkRuns):
@@ -188,12 +190,21 @@ class Ledger(BulkRuns):
             status, said = self.refused("list.txt", option, value)
             self.assertEqual((status, said), (2, f"bulk.py: error: argument {option}: {words}"))
 
-    def test_the_rate_goes_to_the_worker(self) -> None:
-        given = choices.arguments(["list.txt", "out", "--rate", "0.5/s", "--want", "maxAspectRatio=2.5"])
-        self.assertEqual((given.rate, given.want), (0.5, {"max_aspect_ratio": 2.5}))
-        trace = self.folder / "trace.json"
+    def test_rate_and_robots_go_to_the_worker(self) -> None:
+        between = self.folder / "between"
+        between.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {self.folder}/options\nexec {find_worker()} "$@"\n')
+        between.chmod(0o755)
         self.write("list.txt", f"{self.origin.url}/image/1.png")
-        self.run_bulk("list.txt", "--rate", "1000/s", f"--worker-option=--trace={trace}")
+        for given, expected in (("--rate=800/s",), {"--rate=800.0/s", "--robots=obey"}), (("--robots=ignore",), {"--robots=ignore"}):
+            self.out = self.folder / given[0]
+            with unittest.mock.patch.dict(os.environ, IMAGEWORKER=str(between)):
+                self.run_bulk("list.txt", *given)
+            options = {line for line in (self.folder / "options").read_text().splitlines() if line.startswith(("--ra", "--ro"))}
+            self.assertEqual(options, expected)
+
+    def test_a_want_has_the_types_of_the_client(self) -> None:
+        given = choices.arguments(["list.txt", "out", "--want", "maxAspectRatio=2.5", "--want", "formats=png,jpeg"])
+        self.assertEqual(given.want, {"max_aspect_ratio": 2.5, "formats": ["png", "jpeg"]})
 
     @unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "there is no pyarrow here")
     def test_a_ledger_of_parquet_is_that_of_json_lines(self) -> None:

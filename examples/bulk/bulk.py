@@ -72,7 +72,7 @@ def worker_of(given: argparse.Namespace) -> ImageWorker:
 
 
 @contextlib.contextmanager
-def alone(out: Destination) -> Iterator[Path]:
+def alone(out: Destination) -> Iterator[str]:
     """Locks the output against other runs of this machine, until the process ends. Yields a folder for images that the worker saves."""
     with (out.staging / ".lock").open("w") as lock:
         try:
@@ -84,12 +84,12 @@ def alone(out: Destination) -> Iterator[Path]:
         spool = (out.staging / f"images.{secrets.token_hex(4)}.partial").absolute()
         spool.mkdir()
         try:
-            yield spool
+            yield str(spool)
         finally:
             remove_spools(out.staging)
 
 
-async def run(given: argparse.Namespace, out: Destination, spool: Path, layout: Layout, progress: Progress) -> None:
+async def run(given: argparse.Namespace, out: Destination, spool: str, layout: Layout, progress: Progress) -> None:
     worker = worker_of(given)
     try:
         await worker.start()

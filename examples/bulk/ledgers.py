@@ -20,8 +20,15 @@ from outcomes import Failure
 LOADED = "loaded"
 """The outcome of a row with an image. All others are kinds of errors."""
 
-PHASES = ["lookup", "wait", "dns", "connect", "tls", "request", "body", "store", "decodeWait", "decode", "deliver", "total"]
-"""As in the worker's `timing`, without Ms."""
+PHASES = {
+    f"{name}Ms": f"{column}_ms"
+    for name, column in [
+        *((name, name) for name in ("lookup", "wait", "dns", "connect", "tls", "request", "body", "store")),
+        ("decodeWait", "decode_wait"),
+        *((name, name) for name in ("decode", "deliver", "total")),
+    ]
+}
+"""The columns of the members of the worker's `timing`."""
 
 Record = Mapping[str, Any]
 """A line of a ledger, by column. A member without a value is left out."""
@@ -41,6 +48,8 @@ def columns(sizes: Sequence[int]) -> dict[str, str]:
         "passes": "int32",
         "shard": "string",
         "key": "string",
+        "tar_offset": "int64",
+        "tar_bytes": "int64",
         "format": "string",
         "final_url": "string",
         **{f"{name}{suffix(number, size)}": kind for number, size in enumerate(sizes or [0]) for name, kind in of_image.items()},
@@ -48,16 +57,12 @@ def columns(sizes: Sequence[int]) -> dict[str, str]:
         "original_width": "int32",
         "original_height": "int32",
         "original_bytes": "int64",
-        **{column_of(phase): "float" for phase in PHASES},
+        **{column: "float" for column in PHASES.values()},
     }
 
 
 def suffix(number: int, size: int) -> str:
     return f"_{size}" if number else ""
-
-
-def column_of(phase: str) -> str:
-    return {"decodeWait": "decode_wait"}.get(phase, phase) + "_ms"
 
 
 def facts_of(images: Sequence[Image], digests: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
@@ -77,21 +82,22 @@ def facts_of(images: Sequence[Image], digests: Sequence[str], sizes: Sequence[in
 
 def record(row: Row, outcome: Union[Image, Failure], **more: Any) -> Record:
     """The line of a row."""
+    line: dict[str, Any] = {"row": row.number, "url": row.url}
     if isinstance(outcome, Failure):
-        line = {**outcome._asdict(), "outcome": outcome.kind}
         timing = outcome.timing
+        line.update(outcome=outcome.kind, status=outcome.status, error=outcome.error, retryable=outcome.retryable)
     else:
-        line = {"outcome": LOADED, "retryable": False, "attempts": outcome.attempts}
         timing = outcome.wire.get("timing", {})
-    phases = {column_of(phase): timing[f"{phase}Ms"] for phase in PHASES if f"{phase}Ms" in timing}
-    line = {"row": row.number, "url": row.url, **line, **more, **phases}
-    return {name: value for name, value in line.items() if value is not None and name not in ("kind", "timing")}
+        line.update(outcome=LOADED, retryable=False)
+    line.update(more)
+    line.update((PHASES[name], value) for name, value in timing.items() if name in PHASES)
+    return {name: value for name, value in line.items() if value is not None}
 
 
 class PassLedger:
     """The file of lines of a pass under way. Its first line, the header, says for which rows and settings they are.
 
-    Each line also has `end`, the size of the tar file after the images of the row. A line that is not complete does not count.
+    A line that is not complete does not count.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:

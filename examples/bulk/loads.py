@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
 
 class Loads:
-    def __init__(self, worker: ImageWorker, shards: Shards, plan: Plan, spool: Path, progress: Progress) -> None:
+    def __init__(self, worker: ImageWorker, shards: Shards, plan: Plan, spool: str, progress: Progress) -> None:
         """The worker saves images in the folder `spool`, so that their bytes do not pass through its output."""
         self.worker, self.shards, self.plan, self.spool, self.progress = worker, shards, plan, spool, progress
         self.places = asyncio.Semaphore(plan.at_once)
@@ -112,9 +112,9 @@ class Loads:
             self.progress.note(row.url, outcome if isinstance(outcome, Failure) else None)
         return await asyncio.to_thread(made.finish)
 
-    def places_of(self, row: Row) -> list[Path]:
+    def places_of(self, row: Row) -> list[str]:
         """The paths at which the worker must save the images of a row."""
-        return [self.spool / f"{key_of(row)}.{number}" for number in range(len(self.plan.loads))]
+        return [f"{self.spool}/{key_of(row)}.{number}" for number in range(len(self.plan.loads))]
 
     async def load_rows(self, rows: Sequence[Row]) -> AsyncIterator[tuple[Row, Outcome]]:
         """Yields each row with its outcome, in the order in which they end. Raises any other exception of a load."""
@@ -173,11 +173,13 @@ class Loads:
                     raise result
             return [result for result in results if isinstance(result, Image)]
         except ImageWorkerError as error:
-            for place in places:
-                place.unlink(missing_ok=True)
-            return failure_of(error)
+            failure = failure_of(error)
+            if len(places) > 1:
+                for place in places:
+                    Path(place).unlink(missing_ok=True)
+            return failure
 
-    def load_size(self, url: str, place: Path, common: LoadParams) -> Awaitable[Image]:
+    def load_size(self, url: str, place: str, common: LoadParams) -> Awaitable[Image]:
         params: LoadParams = {**common, "save_to": place}
         return self.worker.load(url, deliver="none", **params)
 

@@ -96,7 +96,7 @@ class Pass:
         self.ledger = PassLedger(path, made_for)
         shards.check(self.ledger.header, shard, path.name)
         self.samples = shards.layout.samples(staging, shard.name, self.number)
-        self.end = self._restore({line["key"] for line in lines if "key" in line})
+        self._restore({line["key"] for line in lines if "key" in line})
         self.done: list[Record] = self.ledger.records
         """The lines that the runs before this one have written in this pass."""
         done = {line["row"] for line in self.done}
@@ -108,26 +108,23 @@ class Pass:
             line["row"]: Earlier(line["outcome"], line["passes"], line["attempts"]) for line in lines if line["row"] in again | done
         }
 
-    def _restore(self, earlier: set[str]) -> int:
-        """Removes images without a line. Returns the size of the tar file."""
-        lines = self.ledger.records
-        end: int = max((line["end"] for line in lines), default=0)
-        if self.samples.restore(end, {line["key"] for line in lines if "key" in line}, earlier):
-            return end
-        self.ledger.restart()  # A crash of the machine has lost images that have a line.
-        self.samples.restore(0, set(), earlier)
-        return 0
+    def _restore(self, earlier: set[str]) -> None:
+        """Removes images without a line."""
+        lines = [line for line in self.ledger.records if "key" in line]
+        end: int = max((line.get("tar_offset", 0) + line.get("tar_bytes", 0) for line in lines), default=0)
+        if not self.samples.restore(end, {line["key"] for line in lines}, earlier):
+            self.ledger.restart()  # A crash of the machine has lost images that have a line.
+            self.samples.restore(0, set(), earlier)
 
-    def note(self, row: Row, outcome: Union[Sequence[Image], Failure], saved: Sequence[Path]) -> None:
+    def note(self, row: Row, outcome: Union[Sequence[Image], Failure], saved: Sequence[str]) -> None:
         """Adds the outcome of a row: images, one for each size, that the worker has saved at `saved`, or a failure."""
         earlier = self.earlier.get(row.number)
         passes, attempts = (earlier.passes + 1, earlier.attempts) if earlier else (1, 0)
         if isinstance(outcome, Failure):
-            outcome = outcome._replace(attempts=outcome.attempts + attempts)
-            self.ledger.append({**record(row, outcome, passes=passes), "end": self.end})
+            self.ledger.append(record(row, outcome, attempts=outcome.attempts + attempts, passes=passes))
             return
         layout = self.shards.layout
-        contents = [path.read_bytes() for path in saved]
+        contents = [content_of(path) for path in saved]
         facts = facts_of(outcome, [hashlib.sha256(content).hexdigest() for content in contents], layout.sizes)
         about = {**dict(zip(layout.further, row.further)), "row": row.number, "url": row.url, "caption": row.caption, **facts}
         about = {name: value for name, value in about.items() if value is not None or name in layout.further}
@@ -139,16 +136,14 @@ class Pass:
         if row.caption is not None:
             parts.append(Part("txt", row.caption.encode()))
         key = key_of(row)
-        self.end = self.samples.add(key, parts)
-        attempts += outcome[0].attempts
-        made = record(row, outcome[0], attempts=attempts, passes=passes, shard=self.samples.path.name, key=key, **facts)
-        self.ledger.append({**made, "end": self.end})
+        place = {"shard": self.samples.path.name, "key": key, **self.samples.add(key, parts)}
+        self.ledger.append(record(row, outcome[0], attempts=outcome[0].attempts + attempts, passes=passes, **place, **facts))
 
     def finish(self) -> Report:
         """Writes the files that readers get of the shard, the report last. Returns the report."""
-        lines = {line["row"]: line for line in (self.shards.ledger(self.shard) if self.number else [])}
+        lines: dict[int, Record] = {line["row"]: line for line in (self.shards.ledger(self.shard) if self.number else [])}
         lines.update((line["row"], line) for line in self.ledger.close())
-        records = [{name: value for name, value in lines[number].items() if name != "end"} for number in sorted(lines)]
+        records = [lines[number] for number in sorted(lines)]
         destination, layout, name = self.shards.destination, self.shards.layout, self.shard.name
         samples = self.samples.finish()
         ledger, report = (destination.staging / f"{name}.{end}" for end in (f"ledger.{layout.ledger}", "json"))
@@ -183,6 +178,11 @@ class Pass:
 def key_of(row: Row) -> str:
     """The name of the row's sample."""
     return f"{row.number:09}"
+
+
+def content_of(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def pass_ledger(staging: Path, shard: Shard, number: int) -> Path:

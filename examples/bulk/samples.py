@@ -13,8 +13,8 @@ class Part(NamedTuple):
 
     extension: str
     content: bytes
-    saved: Optional[Path] = None
-    """The file that the worker has saved with this content."""
+    saved: Optional[str] = None
+    """The path of the file that the worker has saved with this content."""
 
 
 class Files:
@@ -34,15 +34,16 @@ class Files:
                 path.unlink()
         return keys <= found
 
-    def add(self, key: str, parts: Sequence[Part]) -> int:
-        """Adds a sample. Returns the new size of a tar file."""
+    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
+        """Adds a sample. Returns the columns of its place in a tar file."""
         for part in parts:
-            path = self.path / f"{key}.{part.extension}"
+            path = os.path.join(self.path, f"{key}.{part.extension}")
             if part.saved is not None:
                 os.rename(part.saved, path)
             else:
-                path.write_bytes(part.content)
-        return 0
+                with open(path, "wb") as file:
+                    file.write(part.content)
+        return {}
 
     def finish(self) -> Optional[Path]:
         """Returns the finished file or folder; None if there are no samples."""
@@ -67,20 +68,21 @@ class WebDataset:
         self.tar.seek(0, os.SEEK_END)
         return is_complete
 
-    def add(self, key: str, parts: Sequence[Part]) -> int:
-        for part in parts:
-            self._write(f"{key}.{part.extension}", part.content)
-            if part.saved is not None:
-                part.saved.unlink()
+    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
+        offset = self.tar.tell()
+        self.tar.write(b"".join(piece for part in parts for piece in self._member(f"{key}.{part.extension}", part.content)))
         self.tar.flush()
-        return self.tar.tell()
+        for part in parts:
+            if part.saved is not None:
+                os.unlink(part.saved)
+        return {"tar_offset": offset, "tar_bytes": self.tar.tell() - offset}
 
-    def _write(self, name: str, content: bytes) -> None:
-        """Writes a member. TarFile would search for extended headers that these members never need, and store every member."""
+    @staticmethod
+    def _member(name: str, content: bytes) -> Sequence[bytes]:
+        """A member's bytes. TarFile would search for extended headers that these members never need, and store every member."""
         info = tarfile.TarInfo(name)
         info.size = len(content)
-        padding = bytes(-len(content) % tarfile.BLOCKSIZE)
-        self.tar.write(info.tobuf(tarfile.USTAR_FORMAT) + content + padding)
+        return info.tobuf(tarfile.USTAR_FORMAT), content, bytes(-len(content) % tarfile.BLOCKSIZE)
 
     def finish(self) -> Optional[Path]:
         is_empty = self.tar.tell() == 0
