@@ -145,6 +145,11 @@ class Ledger(BulkRuns):
         status, words = self.refused("list.csv", "--column", "sha256")
         self.assertEqual((status, "--column sha256: the metadata has a member of this name already" in words), (1, True), words)
 
+    def test_a_size_or_column_that_is_given_twice_is_an_error(self) -> None:
+        for option, value in ("--size", "8"), ("--column", "a"):
+            words = f"bulk.py: {option} has the same value twice: {value}, {value}"
+            self.assertEqual(self.refused("list.csv", option, value, option, value), (1, words))
+
     def test_columns_of_a_list_without_columns_are_an_error(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.assertIn("list.txt has one URL a line and no columns such as 'text'", self.refused("list.txt", "--column", "text")[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import signal
 import tarfile
 import unittest
@@ -60,6 +61,17 @@ class Remote(BulkRuns):
         self.assertEqual(self.requests().count("/image/1.png"), 1)
         with tarfile.open(self.remote / "00000.tar") as tar:
             self.assertEqual(len(tar.getnames()), 4)
+
+    def test_a_run_that_is_killed_after_the_upload_leaves_nothing_in_the_staging_folder(self) -> None:
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        self.run_bulk("list.txt")
+        staging = self.folder / "staging"
+        for name in ("00000.json", "00000.ledger.jsonl"):
+            shutil.copy(self.remote / name, staging)
+        shutil.copytree(self.remote / "00000", staging / "00000")
+        (staging / "00000.0.ledger.partial").touch()
+        self.assertIn("1 loaded, 0 failed, 0/s, 1 done before", self.run_bulk("list.txt"))
+        self.assertEqual([path.name for path in staging.iterdir()], [".lock"])
 
     def test_a_url_that_fsspec_cannot_write_to_is_named(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")

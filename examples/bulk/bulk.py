@@ -38,6 +38,9 @@ def layout_of(given: argparse.Namespace) -> Layout:
     taken = [name for name in given.column if name in {*columns(given.size), "caption"}]
     if taken:
         raise Problem(f"--column {taken[0]}: the metadata has a member of this name already; rename the column")
+    for option, values in ("--size", given.size), ("--column", given.column):
+        if len(set(values)) < len(values):
+            raise Problem(f"{option} has the same value twice: {', '.join(map(str, values))}")
     if given.ledger == "parquet":
         arrow("--ledger parquet")
     names = ("format", "ledger", "shard_size", "url_column", "caption_column", "column", "size", "fit", "quality", "want", "robots")

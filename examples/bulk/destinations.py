@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Iterable, Optional, Sequence, Union
 
 from lists import Problem
 
@@ -30,6 +30,9 @@ class Folder:
 
     def publish(self, paths: Sequence[Path]) -> None:
         """Moves finished files and folders from the staging folder to the output, the last one last. They are there already."""
+
+    def tidy(self, shard: str) -> None:
+        """Removes the files of a published shard from the staging folder, after a kill had prevented it. It has no copies."""
 
 
 class Remote:
@@ -65,8 +68,18 @@ class Remote:
     def publish(self, paths: Sequence[Path]) -> None:
         for path in paths:
             self._do(f"write {path.name}", lambda: self._put(path))
+        self._remove(paths)
+
+    def tidy(self, shard: str) -> None:
+        self._remove(path for path in self.staging.glob(f"{shard}*") if path.suffix != ".partial")
+
+    @staticmethod
+    def _remove(paths: Iterable[Path]) -> None:
         for path in paths:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def _put(self, path: Path) -> None:
         target = f"{self.root}/{path.name}"

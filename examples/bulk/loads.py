@@ -94,9 +94,7 @@ class Loads:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def load_pass(
-        self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]
-    ) -> Report:
+    async def load_pass(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> Report:
         """Returns the new report of the shard."""
         made = Pass(self.shards, shard, report, is_wanted)
         for line in made.done:

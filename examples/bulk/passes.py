@@ -77,8 +77,9 @@ class Shards:
 
     def is_interrupted(self, shard: Shard, passes: int) -> bool:
         """Whether a pass after the first `passes` ones has begun. Removes what a kill has left of the one before."""
-        if passes:
-            pass_ledger(self.destination.staging, shard, passes - 1).unlink(missing_ok=True)
+        if passes and (ended := pass_ledger(self.destination.staging, shard, passes - 1)).exists():
+            self.destination.tidy(shard.name)
+            ended.unlink()
         return pass_ledger(self.destination.staging, shard, passes).exists()
 
 
