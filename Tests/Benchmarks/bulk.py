@@ -104,7 +104,7 @@ def bulk(worker: Path, urls: Path, directory: Path, work: Work) -> float:
 def img2dataset(python: str, urls: Path, directory: Path, work: Work) -> Tuple[float, float]:
     """Seconds from spawn to exit, and from the first shard's begin to the last one's end.
 
-    It has as many processes as there are cores, and leaves out what bulk.py does not do: EXIF, digests.
+    It has as many processes as there are cores, and leaves out EXIF data and digests.
     """
     command = [python, "-m", "img2dataset.main", f"--url_list={urls}", f"--output_folder={directory / 'out'}"]
     command += ["--output_format=webdataset", f"--number_sample_per_shard={work.shard}", f"--processes_count={CORES}"]

@@ -90,10 +90,11 @@ def bulk(worker: Path, inputs: Path, *options: str) -> Client:
 
     def command(folder: Path) -> List[str]:
         words = [sys.executable, str(BULK), str(inputs / "urls.txt"), str(folder / "out"), "--format", "webdataset"]
+        words += ["--robots", "ignore", "--passes", "1"]  # img2dataset does not load robots.txt, and tries each URL once.
         return words + [f"--worker-option={option}" for option in (f"--cache-dir={folder / 'cache'}", *options)]
 
     def delivered(folder: Path) -> int:
-        # 00007.json is the report of a shard; failures are in .jsonl.
+        # 00007.json is the report of a shard; the ledger is a .jsonl.
         reports = [json.loads(path.read_text()) for path in (folder / "out").glob("?????.json")]
         return sum(report["succeeded"] for report in reports)
 

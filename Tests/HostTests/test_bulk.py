@@ -18,57 +18,18 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
+from bulk_runs import BulkRuns, allow_robots
 from origin_process import Origin
-from package import ROOT
 from processes import Watched, children
 
-BULK = ROOT / "examples" / "bulk" / "bulk.py"
-sys.path[:0] = [str(BULK.parent), str(ROOT / "examples" / "python")]
-
-import failures  # noqa: E402
-import lists  # noqa: E402
-import outcomes  # noqa: E402
-import progress  # noqa: E402
-from document import DOCUMENT  # noqa: E402
-from outcomes import Failure  # noqa: E402
+import failures
+import lists
+import progress
+from document import DOCUMENT
+from outcomes import Failure
 
 
-class Bulk(unittest.TestCase):
-    def setUp(self) -> None:
-        exits = contextlib.ExitStack()
-        self.addCleanup(exits.close)
-        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
-        self.origin = exits.enter_context(Origin())
-        self.out = self.folder / "out"
-
-    def command(self, list_name: str, *options: str) -> list[str]:
-        worker = f"--worker-option=--cache-dir={self.folder}/cache"
-        return [sys.executable, str(BULK), str(self.folder / list_name), str(self.out), worker, *options]
-
-    def run_bulk(self, list_name: str, *options: str) -> str:
-        run = subprocess.run(
-            self.command(list_name, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder
-        )
-        self.assertEqual(run.returncode, 0, run.stderr)
-        return run.stderr
-
-    def refused(self, list_name: str, *options: str) -> tuple[int, str]:
-        run = subprocess.run(self.command(list_name, *options), stderr=subprocess.PIPE, text=True, cwd=self.folder)
-        self.assertNotIn("Traceback", run.stderr)
-        return run.returncode, run.stderr.splitlines()[-1]
-
-    def begin(self, list_name: str, *options: str) -> subprocess.Popen[bytes]:
-        run = subprocess.Popen(self.command(list_name, *options), stderr=subprocess.DEVNULL)
-        self.addCleanup(run.wait)
-        self.addCleanup(run.kill)
-        return run
-
-    def write(self, name: str, *lines: str) -> None:
-        (self.folder / name).write_text("".join(f"{line}\n" for line in lines))
-
-    def summaries(self) -> list[dict[str, int]]:
-        return [json.loads(path.read_text()) for path in sorted(self.out.glob("?????.json"))]
-
+class Bulk(BulkRuns):
     def test_a_text_list_becomes_a_folder_of_images_with_a_report_of_failures(self) -> None:
         good = [f"{self.origin.url}/image/{n}.png" for n in range(20)]
         bad = [f"{self.origin.url}/image/99.png?status=404", "not a url"]
@@ -79,8 +40,8 @@ class Bulk(unittest.TestCase):
         self.assertTrue(all(path.read_bytes().startswith(b"\x89PNG") for path in images))
         facts = json.loads(images[3].with_suffix(".json").read_text())
         self.assertEqual((facts["url"], facts["width"]), (good[3], 32))
-        failures = [json.loads(line) for line in (self.out / "00002.failures.jsonl").read_text().splitlines()]
-        self.assertEqual({(f["number"], f["url"], f["kind"]) for f in failures}, {(21, bad[0], "http"), (22, bad[1], "invalidParams")})
+        failures = {(line["row"], line["url"], line["outcome"]) for line in self.ledger() if line["outcome"] != "loaded"}
+        self.assertEqual(failures, {(21, bad[0], "http"), (22, bad[1], "invalidParams")})
         self.assertEqual([summary["succeeded"] for summary in self.summaries()], [10, 10, 0])
 
     def test_a_table_with_captions_becomes_shards_of_webdataset(self) -> None:
@@ -105,8 +66,7 @@ class Bulk(unittest.TestCase):
         headers = ["noai", "nofollow, noimageindex", "otherbot: noindex", "all"]
         self.write("list.txt", *(f"{url}?header=X-Robots-Tag:%20{header.replace(' ', '%20')}" for header in headers))
         self.assertIn("2 loaded, 2 failed", self.run_bulk("list.txt"))
-        failures = [json.loads(line) for line in (self.out / "00000.failures.jsonl").read_text().splitlines()]
-        self.assertEqual({(f["number"], f["kind"]) for f in failures}, {(0, "robots"), (1, "robots")})
+        self.assertEqual(self.failures(), {(0, "robots"), (1, "robots")})
         kept = sorted(path.name for path in (self.out / "00000").iterdir())
         self.assertEqual(kept, [f"{n:09}.{extension}" for n in (2, 3) for extension in ("json", "png")])
 
@@ -124,7 +84,7 @@ class Bulk(unittest.TestCase):
         run.wait()
         self.assertFalse((self.out / "00001.tar").exists())
         self.origin.command({"do": "release", "gate": "gate"})
-        self.assertIn("10 loaded, 0 failed", self.run_bulk("list.txt", *options))
+        self.assertRegex(self.run_bulk("list.txt", *options), r"^20 loaded, 0 failed, \d+/s, 10 done before$")
         self.assertEqual([summary["succeeded"] for summary in self.summaries()], [10, 10])
         self.assertEqual(list(self.out.glob("*.partial")), [])
         with tarfile.open(self.out / "00001.tar") as tar:
@@ -178,6 +138,7 @@ class Bulk(unittest.TestCase):
     def test_rows_that_wait_for_their_server_do_not_keep_the_others_from_being_begun(self) -> None:
         waiting = [f"{self.origin.url}/image/{n}.png?hold=gate" for n in range(1500)]
         with Origin() as other:
+            allow_robots(other)
             self.write("list.txt", *waiting, f"{other.url}/image/1.png?hold=gate")
             run = self.begin("list.txt", "--shard-size", "500")
             other.command({"do": "await", "gate": "gate", "held": 1})
@@ -190,8 +151,7 @@ class Bulk(unittest.TestCase):
         urls = [f"/image/{n}.png" for n in range(20)]
         self.write("list.txt", *(f"{self.origin.url}{url}" for url in urls))
         self.run_bulk("list.txt", "--shard-size", "4", "--at-once", "1")
-        asked = [entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]]
-        self.assertEqual(asked, urls)
+        self.assertEqual(self.requests(), urls)
 
     def test_a_worker_that_does_not_start_leaves_no_shard_finished(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")
@@ -199,18 +159,18 @@ class Bulk(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("--bogus is not an option", words)
         self.assertTrue(words.endswith("Mend that, and run it again"), words)
-        self.assertEqual(list(self.out.glob("*.json*")), [])
+        self.assertEqual(list(self.out.glob("*.json")), [])
         self.assertIn("1 loaded, 0 failed", self.run_bulk("list.txt"))
 
     def test_a_folder_that_cannot_be_written_leaves_no_shard_finished(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
         run = self.begin("list.txt")
         self.origin.command({"do": "await", "gate": "gate", "held": 1})
-        (partial,) = self.out.glob("00000.*.partial")
+        (partial,) = self.out.glob("images.*.partial")
         shutil.rmtree(partial)
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual(run.wait(), 1)
-        self.assertEqual(list(self.out.glob("*.json*")), [])
+        self.assertEqual(list(self.out.glob("*.json")), [])
 
     def test_what_is_not_there_is_named(self) -> None:
         self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: cannot read the list {self.folder}/list.txt: No such file or directory"))
@@ -233,19 +193,27 @@ class Bulk(unittest.TestCase):
             self.assertEqual(status, 2)
             self.assertIn(f"argument {option}: must be an integer from 1 to", words)
 
-    def test_a_list_that_has_grown_has_its_last_shard_loaded_again(self) -> None:
+    def test_only_the_new_rows_of_a_list_that_has_grown_are_loaded(self) -> None:
         urls = [f"{self.origin.url}/image/{n}.png" for n in range(5)]
-        self.write("list.txt", *urls[:3])
-        self.run_bulk("list.txt", "--shard-size", "2")
-        self.write("list.txt", *urls)
-        self.assertIn("3 loaded, 0 failed, ", self.run_bulk("list.txt", "--shard-size", "2"))
-        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [2, 2, 1])
+        for form in ("files", "webdataset"):
+            with self.subTest(format=form):
+                self.out = self.folder / form
+                self.origin.command({"do": "reset"})
+                allow_robots(self.origin)
+                self.write("list.txt", *urls[:3])
+                self.run_bulk("list.txt", "--shard-size", "2", "--format", form)
+                self.write("list.txt", *urls)
+                shown = self.run_bulk("list.txt", "--shard-size", "2", "--format", form)
+                self.assertRegex(shown, r"^5 loaded, 0 failed, \d+/s, 3 done before$")
+                self.assertEqual([summary["succeeded"] for summary in self.summaries()], [2, 2, 1])
+                self.assertEqual([line["url"] for line in self.ledger()], urls)
+                self.assertEqual(len(self.requests()), 5)
 
     def test_another_list_or_other_settings_do_not_pass_for_done_before(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.run_bulk("list.txt")
         before = self.summaries()
-        for option, value in ("--size", "16"), ("--caption-column", "text"):
+        for option, value in ("--size", "16"), ("--want", "minWidth=1"), ("--robots", "ignore"):
             status, words = self.refused("list.txt", option, value)
             self.assertEqual((status, "other settings" in words), (1, True), words)
         self.write("list.txt", f"{self.origin.url}/image/2.png")
@@ -274,7 +242,7 @@ class Bulk(unittest.TestCase):
         values = [[b"http://a/", 5], [float("nan"), None], [None, 1], ["http://b/", "c"]]
         with unittest.mock.patch.object(lists, "parquet_lines", lambda path, columns: iter(values)):
             read = list(lists.rows(Path("list.parquet"), "url", "text"))
-        self.assertEqual(read, [(0, "b'http://a/'", "5"), (1, "nan", None), (3, "http://b/", "c")])
+        self.assertEqual(read, [(0, "b'http://a/'", "5", ()), (1, "nan", None, ()), (3, "http://b/", "c", ())])
 
     def test_a_line_that_is_longer_than_the_worker_reads_is_one_failure(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png", "x" * (33 << 20))
@@ -287,12 +255,6 @@ class Bulk(unittest.TestCase):
         self.out = self.folder / "smaller"
         self.assertIn("2 loaded, 0 failed", self.run_bulk("list.txt", "--keep", "--size", "8"))
         self.assertEqual(self.origin.command({"do": "counts"})["requests"], before)
-
-    def test_whom_a_robots_tag_speaks_to(self) -> None:
-        for refused in ("none", "NOAI", "imageworker: noai", "*: noindex", "noai;nofollow", "nofollow noai", "max-snippet: 3, noai"):
-            self.assertTrue(outcomes.refuses({"x-robots-tag": refused}), refused)
-        for allowed in ("all", "otherbot: none", "unavailable_after: 25 Jun 2010 15:00:00 PST", "nofollow"):
-            self.assertFalse(outcomes.refuses({"x-robots-tag": allowed}), allowed)
 
     def shown(self, list_name: str) -> list[str]:
         """The successive states of a terminal's line, which is not wrapped."""
@@ -370,17 +332,17 @@ class Bulk(unittest.TestCase):
             ["  2 http  http://b/: two lines", "          Look.", "  2 tls   http://a/tls: one"],
         )
 
-    def test_without_a_worker_there_are_only_the_hints_of_bulk(self) -> None:
-        self.assertEqual(failures.hints(str(self.folder / "none")), failures.OWN_HINTS)
+    def test_without_a_worker_there_are_no_hints(self) -> None:
+        self.assertEqual(failures.hints(str(self.folder / "none")), {})
 
     def test_the_bar(self) -> None:
         stream = unittest.mock.Mock(isatty=lambda: False)
         bar = progress.Progress(stream, list)
         self.assertEqual(bar.bar(), "0 loaded, 0 failed, 0/s", "as long as nobody knows how many there are")
-        bar.total, bar.skipped, bar.loaded, bar.failed = 400, 200, 90, 10
+        bar.total, bar.before, bar.tried, bar.loaded, bar.failed = 400, 200, 100, 290, 10
         with unittest.mock.patch("time.monotonic", lambda: bar.began + 50):
             self.assertEqual(
-                bar.bar(), f"[{'#' * 22}{' ' * 8}] 300 of 400: 90 loaded, 10 failed, 2/s, 200 done before, 0:00:50 left"
+                bar.bar(), f"[{'#' * 22}{' ' * 8}] 300 of 400: 290 loaded, 10 failed, 2/s, 200 done before, 0:00:50 left"
             )
             bar.total = 300
             self.assertNotIn("left", bar.bar())

@@ -16,6 +16,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Iterator
 
+from bulk_runs import allow_robots
 from origin_process import Origin
 from package import ROOT
 
@@ -37,6 +38,7 @@ class Partitions(unittest.TestCase):
         self.addCleanup(exits.close)
         folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = exits.enter_context(Origin())
+        allow_robots(self.origin)
         exits.callback(partitions.end_worker)
         self.out = folder / "out"
         self.out.mkdir()
@@ -44,8 +46,8 @@ class Partitions(unittest.TestCase):
             "out": str(self.out),
             "options": [f"--cache-dir={folder}/cache"],
             "binary": find_worker(),
-            "load": {"store": "none", "response": True},
-            "ignoreRobots": False,
+            "load": {"store": "none"},
+            "robots": "obey",
         }
 
     def urls(self, count: int) -> list[str]:
@@ -86,7 +88,7 @@ class Partitions(unittest.TestCase):
         again = self.load(reversed(self.urls(3)))
         self.assertEqual((again["skipped"], again["differs"]), (True, False))
         self.assertTrue(self.load(self.urls(4))["differs"])
-        self.settings["ignoreRobots"] = True
+        self.settings["robots"] = "ignore"
         self.assertTrue(self.load(self.urls(3))["differs"])
         self.assertEqual(self.samples(), set(self.urls(3)))
 
@@ -101,6 +103,15 @@ class Partitions(unittest.TestCase):
         self.assertEqual((report["succeeded"], report["failed"]), (0, 1))
         self.assertEqual(json.loads((self.out / "00005.failures.jsonl").read_text())["kind"], "robots")
         self.assertEqual({kind: of_kind["count"] for kind, of_kind in report["failures"].items()}, {"robots": 1})
+
+    def test_robots_txt_is_obeyed_unless_it_is_ignored(self) -> None:
+        rules = "/text?raw=HTTP/1.1%20200%20OK%0D%0AContent-Length:%2025%0D%0A%0D%0AUser-agent:%20*%0ADisallow:%20/"
+        self.origin.command({"do": "script", "target": "/robots.txt", "answers": [rules]})
+        self.assertEqual(self.load(self.urls(2))["failures"]["robots"]["count"], 2)
+        partitions.end_worker()
+        (self.out / "00005.json").unlink()
+        self.settings["robots"] = "ignore"
+        self.assertEqual(self.load(self.urls(2))["succeeded"], 2)
 
     def test_the_driver_sees_the_kinds_of_failures_of_partitions_that_finish(self) -> None:
         (self.out / "00004.json").write_text(json.dumps({"succeeded": 7, "failed": 0}))
@@ -132,6 +143,7 @@ class Spark(unittest.TestCase):
         self.addCleanup(exits.close)
         self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = exits.enter_context(Origin("--origins", "20"))
+        allow_robots(self.origin)
         self.out = self.folder / "out"
 
     def submit(self, *more: str, status: int = 0) -> str:
@@ -147,6 +159,9 @@ class Spark(unittest.TestCase):
         )
         self.assertEqual(run.returncode, status, run.stderr[-5000:])
         return run.stdout  # With all that the program says: Spark's own log is what goes to standard error.
+
+    def image_requests(self) -> int:
+        return len(self.origin.command({"do": "log", "path": "/image"})["exchanges"])
 
     def test_what_keeps_all_from_being_loaded_is_said_in_a_line(self) -> None:
         self.assertRegex(self.submit(status=1), r"(?m)^spark_load.py: cannot read the list list.txt: .*list.txt")
@@ -175,10 +190,10 @@ class Spark(unittest.TestCase):
 
         undone = next(path for path in finished if json.loads(path.read_text())["failed"] == 0)
         undone.unlink()  # As if the job had been killed before this partition's end.
-        before = self.origin.command({"do": "counts"})["requests"]
+        before = self.image_requests()
         self.assertIn("0 failed, 7 partitions done before", self.submit())
         again = json.loads(undone.read_text())["succeeded"]
-        self.assertEqual(self.origin.command({"do": "counts"})["requests"] - before, again)
+        self.assertEqual(self.image_requests() - before, again)
         self.assertIn("8 partitions in", self.submit("--size", "16", status=1))
 
 

@@ -84,7 +84,7 @@ def record_bulk(folder: Path, images: int = 200) -> Path:
     with Origin() as origin:
         options = [f"--proxy={origin.url}", f"--cache-dir={folder}/bulk-cache", f"--trace={path}", "--max-per-host=8"]
         command = [sys.executable, str(ROOT / "examples" / "bulk" / "bulk.py"), str(folder / "list.txt"), str(folder / "out")]
-        command += ["--size", "256", *(f"--worker-option={option}" for option in options)]
+        command += ["--size", "256", "--robots", "ignore", "--passes", "1", *(f"--worker-option={option}" for option in options)]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     return path
 

@@ -9,9 +9,6 @@ from urllib.parse import urlsplit
 
 from outcomes import Failure
 
-OWN_HINTS = {"robots": "The servers ask that these images be left out. Use --ignore-robots for servers of your own."}
-"""Of the kinds that do not come from the worker."""
-
 
 class Failures:
     """The number and the latest example of each kind. Its size does not grow with the list."""
@@ -25,6 +22,12 @@ class Failures:
 
     def add(self, kind: str, count: int, url: str, error: str) -> None:
         self.kinds[kind] = (self.kinds.get(kind, (0,))[0] + count, url, error)
+
+    def forget(self, kind: str) -> None:
+        """Takes back one failure of a kind."""
+        count, url, error = self.kinds.pop(kind)
+        if count > 1:
+            self.kinds[kind] = (count - 1, url, error)
 
     def merge(self, wire: Mapping[str, Any]) -> None:
         """Adds what `wire` of other failures was."""
@@ -65,5 +68,5 @@ def hints(worker: str) -> dict[str, str]:
     try:
         document = json.loads(subprocess.run([worker, "--describe"], stdout=subprocess.PIPE, check=True).stdout)
     except (OSError, ValueError, subprocess.CalledProcessError):
-        return dict(OWN_HINTS)
-    return {**{error["kind"]: error["hint"] for error in document["x-errors"] if "hint" in error}, **OWN_HINTS}
+        return {}
+    return {error["kind"]: error["hint"] for error in document["x-errors"] if "hint" in error}

@@ -6,14 +6,17 @@ import csv
 import hashlib
 import itertools
 import json
+import math
 from pathlib import Path
-from typing import Any, Iterable, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 
 class Row(NamedTuple):
     number: int
     url: str
     caption: Optional[str]
+    further: Tuple[Any, ...] = ()
+    """The values of further columns, as JSON can hold them."""
 
 
 class Shard(NamedTuple):
@@ -29,17 +32,20 @@ class Problem(Exception):
     """The reason why the run ends, in a line for people."""
 
 
-def rows(path: Path, url_column: str, caption_column: Optional[str]) -> Iterator[Row]:
+def rows(path: Path, url_column: str, caption_column: Optional[str], further_columns: Sequence[str] = ()) -> Iterator[Row]:
     """The rows of a list, by its extension: .csv and .tsv with a header line, .parquet, else one URL a line. Empty URLs are left out.
 
     A value that is not text is taken as Python writes it: the worker refuses such a URL.
     """
-    columns = [url_column, *([caption_column] if caption_column else [])]
+    captions = [caption_column] if caption_column else []
+    if path.is_fifo() or path.is_char_device():
+        raise Problem(f"the list {path} must be a file, because it is read more than once")
     try:
-        for number, (url, *caption) in enumerate(lines(path, columns)):
+        for number, (url, *others) in enumerate(lines(path, [url_column, *captions, *further_columns])):
             text = "" if url is None else str(url).strip()
             if text:
-                yield Row(number, text, str(caption[0]) if caption and caption[0] is not None else None)
+                caption = str(others[0]) if captions and others[0] is not None else None
+                yield Row(number, text, caption, tuple(map(plain, others[len(captions) :])))
     except ValueError as error:  # Not UTF-8, or not Parquet.
         raise Problem(f"{path}: {error}") from error
     except OSError as error:
@@ -57,6 +63,8 @@ def lines(path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
         elif kind == ".tsv":
             yield from table_lines(path, csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), columns)
         else:
+            if len(columns) > 1:
+                raise Problem(f"{path} has one URL a line and no columns such as {columns[1]!r}: use a .csv, .tsv or .parquet list")
             for line in file:
                 yield [line]
 
@@ -72,15 +80,27 @@ def table_lines(path: Path, table: csv.DictReader[str], columns: Sequence[str]) 
 
 
 def parquet_lines(path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+    file = arrow("a .parquet list").parquet.ParquetFile(path)
+    check_columns(path, file.schema_arrow.names, columns)
+    for batch in file.iter_batches(columns=list(dict.fromkeys(columns))):
+        for line in batch.to_pylist():
+            yield [line[column] for column in columns]
+
+
+def arrow(purpose: str) -> Any:
+    """The module pyarrow with its submodule parquet."""
     try:
         import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ModuleNotFoundError:
-        raise Problem("a .parquet list needs pyarrow: pip install pyarrow") from None
-    file = pyarrow.parquet.ParquetFile(path)
-    check_columns(path, file.schema_arrow.names, columns)
-    for batch in file.iter_batches(columns=columns):
-        for line in batch.to_pylist():
-            yield [line[column] for column in columns]
+        raise Problem(f"{purpose} needs pyarrow: pip install pyarrow") from None
+    return pyarrow
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it. Not a number is null, and a date or bytes are text as Python writes it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return json.loads(json.dumps(value, default=str))
 
 
 def check_columns(path: Path, names: Iterable[str], columns: Sequence[str]) -> None:

@@ -1,16 +1,10 @@
-"""The outcome of a load in a data set: an image that may be used, a failure of its row, or a fault of the run."""
+"""The outcome of a load in a data set: an image, a failure of its row, or a fault of the run."""
 
 from __future__ import annotations
 
-import re
-from typing import Any, Mapping, NamedTuple, Union
+from typing import Any, Mapping, NamedTuple, Optional
 
 from imageworker import Image, ImageWorkerError, InvalidParams, LoadError, RequestError
-
-REFUSALS = {"noai", "noimageai", "noindex", "noimageindex", "none"}
-"""Directives of X-Robots-Tag against this use. The first two concern training, the others indexes; `none` is `noindex, nofollow`."""
-
-ADDRESSEES = {"", "*", "imageworker"}
 
 
 class Failure(NamedTuple):
@@ -18,17 +12,24 @@ class Failure(NamedTuple):
 
     kind: str
     error: str
+    status: Optional[int] = None
+    """The HTTP status, if the server answered with an error."""
+    retryable: bool = False
+    """Whether the row may succeed later."""
+    attempts: int = 1
+    """The number of attempts of the worker."""
+    timing: Mapping[str, float] = {}
+    """Milliseconds by phase, as the worker names them."""
 
 
-def outcome_of(result: Union[Image, ImageWorkerError], ignores_robots: bool) -> Union[Image, Failure]:
-    """Raises an exception that does not concern the row, such as a full disk or the end of the worker."""
-    if isinstance(result, ImageWorkerError):
-        if not is_about_row(result):
-            raise result
-        return Failure(result.kind, str(result))
-    if not ignores_robots and result.response is not None and refuses(result.response.headers):
-        return Failure("robots", "X-Robots-Tag asks that it be not used")
-    return result
+def failure_of(error: ImageWorkerError) -> Failure:
+    """Raises an error that does not concern the row, such as a full disk or the end of the worker."""
+    if not is_about_row(error):
+        raise error
+    data: Mapping[str, Any] = error.data
+    # The error of a robots.txt that cannot be loaded is not retryable, but names a time to wait.
+    may_pass = error.retryable or error.retry_after is not None
+    return Failure(error.kind, str(error), data.get("status"), may_pass, error.attempts, data.get("timing", {}))
 
 
 def is_about_row(error: ImageWorkerError) -> bool:
@@ -41,15 +42,3 @@ def is_about_row(error: ImageWorkerError) -> bool:
 def extension_of(image: Image) -> str:
     """The extension of the file name."""
     return "jpg" if image.format == "jpeg" else image.format or "bin"
-
-
-def refuses(headers: Mapping[str, Any]) -> bool:
-    """Whether X-Robots-Tag has a directive against this use, for everybody or for this worker: `otherbot: noindex` is for another.
-
-    The cautious reading: fields that were repeated come joined, so what follows `otherbot: nofollow,` may be for everybody.
-    """
-    for directive in re.split("[,;]", headers.get("x-robots-tag", "").lower()):
-        agent, _, words = directive.rpartition(":")
-        if agent.strip() in ADDRESSEES and not REFUSALS.isdisjoint(words.split()):
-            return True
-    return False

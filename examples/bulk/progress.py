@@ -6,7 +6,7 @@ import itertools
 import threading
 import time
 from datetime import timedelta
-from typing import Callable, Iterable, Mapping, Optional, TextIO
+from typing import Any, Callable, Iterable, Mapping, Optional, TextIO
 
 from failures import Failures
 from outcomes import Failure
@@ -29,7 +29,11 @@ class Progress:
         self.is_terminal = stream.isatty()
         self.began = time.monotonic()
         self.drawn = 0.0 if self.is_terminal else self.began
-        self.loaded = self.failed = self.skipped = 0
+        self.loaded = self.failed = 0
+        self.before = 0
+        """Rows that earlier runs have loaded or tried. They are in `loaded` and `failed`."""
+        self.tried = 0
+        """Loads of this run."""
         self.failures = Failures()
         self.total: Optional[int] = None
         if self.is_terminal:
@@ -41,15 +45,30 @@ class Progress:
         except Exception:
             return  # The run comes to the same place, and says what is wrong there.
 
-    def skip(self, count: int) -> None:
-        self.skipped += count
+    def add(self, report: Mapping[str, Any]) -> None:
+        """Adds the rows of a shard by its report."""
+        self.before += report["succeeded"] + report["failed"]
+        self.loaded += report["succeeded"]
+        self.failed += report["failed"]
+        self.failures.merge(report["failures"])
+
+    def note_before(self, url: str, failure: Optional[Failure], earlier: Optional[str]) -> None:
+        """Adds a row that an earlier run has tried in a pass under way. `earlier` is the kind of its failure in the pass before."""
+        if earlier is None:
+            self.before += 1
+        else:
+            self.forget(earlier)
+        self._count_row(url, failure)
+
+    def forget(self, kind: str) -> None:
+        """Takes back a failed row, because its next outcome follows."""
+        self.failed -= 1
+        self.failures.forget(kind)
 
     def note(self, url: str, failure: Optional[Failure]) -> None:
-        if failure is None:
-            self.loaded += 1
-        else:
-            self.failed += 1
-            self.failures.note(url, failure)
+        """Adds the outcome of a load."""
+        self.tried += 1
+        self._count_row(url, failure)
         now = time.monotonic()
         if now - self.drawn > (0.2 if self.is_terminal else PAUSE):
             self.drawn = now
@@ -58,9 +77,16 @@ class Progress:
             else:
                 self.write([self.line(), *self.failures.lines()])
 
+    def _count_row(self, url: str, failure: Optional[Failure]) -> None:
+        if failure is None:
+            self.loaded += 1
+        else:
+            self.failed += 1
+            self.failures.note(url, failure)
+
     @property
     def has_begun(self) -> bool:
-        return self.loaded + self.failed + self.skipped > 0
+        return self.loaded + self.failed > 0
 
     def draw(self) -> None:
         """Draws the bar, and below it a line for each of the commonest kinds. The cursor stays on the bar."""
@@ -76,7 +102,7 @@ class Progress:
     def bar(self) -> str:
         if not self.total:
             return self.line()
-        done = self.loaded + self.failed + self.skipped
+        done = self.loaded + self.failed
         left = max(self.total - done, 0)
         text = f"[{'#' * (WIDTH * done // self.total):{WIDTH}.{WIDTH}}] {done} of {self.total}: {self.line()}"
         pace = self.pace()
@@ -84,16 +110,16 @@ class Progress:
 
     def line(self) -> str:
         text = f"{self.loaded} loaded, {self.failed} failed, {self.pace():.0f}/s"
-        return text + (f", {self.skipped} done before" if self.skipped else "")
+        return text + (f", {self.before} done before" if self.before else "")
 
     def pace(self) -> float:
-        """Rows a second, without the rows of earlier runs."""
-        return (self.loaded + self.failed) / max(time.monotonic() - self.began, 0.001)
+        """Loads of this run a second."""
+        return self.tried / max(time.monotonic() - self.began, 0.001)
 
     def finish(self, is_complete: bool, hints: Callable[[], Mapping[str, str]]) -> None:
         """Shows the end of the run, with the hints for the kinds of failures that there were."""
         if is_complete:
-            self.total = self.loaded + self.failed + self.skipped
+            self.total = self.loaded + self.failed
         if self.is_terminal:
             self.draw()
             self.stream.write("\n\x1b[J" if self.failed else "\n")

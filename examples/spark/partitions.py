@@ -11,23 +11,23 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Iterator, Optional
+from typing import Any, Iterable, Iterator, Literal, Optional
 from urllib.parse import urlsplit
 
 from failures import Failures
 from imageworker import BlockingImageWorker, ImageWorkerError
-from outcomes import Failure, extension_of, outcome_of
+from outcomes import extension_of, failure_of
 
 PORTS = {"http": 80, "https": 443}
 
 _worker: Optional[BlockingImageWorker] = None
 
 
-def worker(options: list[str], binary: Optional[str]) -> BlockingImageWorker:
+def worker(options: list[str], binary: Optional[str], robots: Literal["obey", "ignore"]) -> BlockingImageWorker:
     """The worker of this Python process. Spark uses the process for one task after the other, so connections and cache stay warm."""
     global _worker
     if _worker is None:  # They are strangers' servers: as many connections to each as a browser has.
-        _worker = BlockingImageWorker(max_connections_per_host=6, arguments=options, binary=binary)
+        _worker = BlockingImageWorker(max_connections_per_host=6, robots=robots, arguments=options, binary=binary)
     return _worker
 
 
@@ -96,7 +96,7 @@ def load_partition(number: int, urls: Iterable[str], settings: dict[str, Any]) -
     Raises what keeps URLs from being tried, for Spark to run the task again.
     """
     out = Path(settings["out"])
-    made_with = {name: settings[name] for name in ("load", "ignoreRobots")}
+    made_with = {name: settings[name] for name in ("load", "robots")}
     digest = Digest()
     report = out / f"{number:05}.json"
     if report.exists():
@@ -137,16 +137,17 @@ def write(attempt: Attempt, urls: Iterable[str], settings: dict[str, Any]) -> tu
     with contextlib.ExitStack() as files:
         tar = files.enter_context(tarfile.open(attempt.folder / f"{attempt.name}.tar", "w"))
         failures = files.enter_context((attempt.folder / f"{attempt.name}.failures.jsonl").open("w"))
-        for url, result in worker(settings["options"], settings["binary"]).load_all(urls, deliver="data", **settings["load"]):
-            outcome = outcome_of(result, settings["ignoreRobots"])
-            if isinstance(outcome, Failure):
-                failures.write(json.dumps({"url": url, **outcome._asdict()}) + "\n")
+        loader = worker(settings["options"], settings["binary"], settings["robots"])
+        for url, result in loader.load_all(urls, deliver="data", **settings["load"]):
+            if isinstance(result, ImageWorkerError):
+                failure = failure_of(result)
+                failures.write(json.dumps({"url": url, **failure._asdict()}) + "\n")
                 failed += 1
-                by_kind.note(url, outcome)
+                by_kind.note(url, failure)
                 continue
             name = hashlib.sha256(url.encode()).hexdigest()[:32]
-            facts = {"url": url, "width": outcome.width, "height": outcome.height}
-            add(tar, f"{name}.{extension_of(outcome)}", outcome.data or b"")
+            facts = {"url": url, "width": result.width, "height": result.height}
+            add(tar, f"{name}.{extension_of(result)}", result.data or b"")
             add(tar, f"{name}.json", json.dumps(facts).encode())
             succeeded += 1
     return succeeded, failed, by_kind

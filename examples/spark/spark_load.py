@@ -21,7 +21,7 @@ BULK = HERE.parent / "bulk"
 OUTCOMES, FAILURES = BULK / "outcomes.py", BULK / "failures.py"
 sys.path[:0] = [str(HERE), str(CLIENT.parent), str(BULK)]
 
-from bulk import within  # noqa: E402
+from choices import within  # noqa: E402
 from failures import Failures, hints  # noqa: E402
 from imageworker import find_worker  # noqa: E402
 from partitions import load_partition, origin, partition_of  # noqa: E402
@@ -35,7 +35,9 @@ def main() -> int:
     parser.add_argument("--url-column", default="url")
     parser.add_argument("--partitions", type=within(1, 100_000), default=200)
     parser.add_argument("--size", type=within(1, 65535), help="scale to fit into SIZE x SIZE pixels, as JPEG")
-    parser.add_argument("--ignore-robots", action="store_true", help="do not look at X-Robots-Tag")
+    parser.add_argument(
+        "--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and the headers of the site allow"
+    )
     parser.add_argument("--binary", help="the worker's path on the executors; else where the driver has it")
     parser.add_argument("--worker-option", action="append", default=[], metavar="OPTION")
     given = parser.parse_args()
@@ -60,7 +62,7 @@ def main() -> int:
 
 
 def load_list(given: argparse.Namespace, spark: Any) -> int:
-    load: dict[str, Any] = {"store": "none", "response": not given.ignore_robots}
+    load: dict[str, Any] = {"store": "none"}
     if given.size is not None:
         load["transform"] = {"width": given.size, "height": given.size, "format": "jpeg", "quality": 90}
     settings = {
@@ -68,7 +70,7 @@ def load_list(given: argparse.Namespace, spark: Any) -> int:
         "options": given.worker_option,
         "binary": given.binary or find_worker(),
         "load": load,
-        "ignoreRobots": given.ignore_robots,
+        "robots": given.robots,
     }
     context = spark.sparkContext
     for module in (CLIENT, OUTCOMES, FAILURES, HERE / "partitions.py"):

@@ -1,0 +1,84 @@
+"""The arguments of bulk.py."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any, Callable, Optional, Sequence
+
+WANTS: dict[str, Callable[[str], Any]] = {
+    "minWidth": int,
+    "minHeight": int,
+    "maxAspectRatio": float,
+    "formats": lambda text: text.split(","),
+}
+"""The members of the worker's `want`."""
+
+IN_PYTHON = {"minWidth": "min_width", "minHeight": "min_height", "maxAspectRatio": "max_aspect_ratio"}
+
+
+def within(low: int, high: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"must be an integer from {low} to {high} (given: {text})")
+        return int(text)
+
+    return integer
+
+
+def rate(text: str) -> float:
+    """Requests a second and origin, as `5/s`."""
+    given = re.fullmatch(r"(\d+(?:\.\d+)?)/s", text)
+    if given is None or not 0.001 <= float(given[1]) <= 100_000:
+        raise argparse.ArgumentTypeError(f"must be a number of requests a second such as 5/s or 0.5/s (given: {text})")
+    return float(given[1])
+
+
+class WantAction(argparse.Action):
+    """Collects NAME=VALUE in a dictionary with the names of the client."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:
+        name, _, text = values.partition("=")
+        try:
+            value = WANTS[name](text)
+        except (KeyError, ValueError):
+            raise argparse.ArgumentError(self, f"must be one of {', '.join(WANTS)}, = and its value (given: {values})") from None
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), IN_PYTHON.get(name, name): value})
+
+
+def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
+    size, quality, count = within(1, 65535), within(1, 100), within(1, 1_000_000)
+    parser = argparse.ArgumentParser(
+        description="A list of URLs to a folder or to WebDataset shards of images.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.set_defaults(caption_column=None, rate=None, staging=None, keep=False, retry_failed=False)
+    parser.set_defaults(size=[], column=[], want={}, worker_option=[])
+    unsaid: Any = argparse.SUPPRESS  # Of these --help names no default.
+    add = parser.add_argument
+    add("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
+    add("out", help="folder to write to, or a URL of fsspec such as s3://bucket/folder; a run that was killed goes on there")
+    add("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
+    add("--ledger", choices=["jsonl", "parquet"], default="jsonl", help="form of the ledgers")
+    scaled = "scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come; repeatable"
+    add("--size", type=size, action="append", default=unsaid, help=scaled)
+    add("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
+    add("--quality", type=quality, default=90, help="of the JPEGs, with --size")
+    add("--url-column", default="url", help="of a table")
+    add("--caption-column", default=unsaid, help="of a table; else there are no captions")
+    add("--column", action="append", default=unsaid, metavar="NAME", help="further column of a table for the metadata; repeatable")
+    wanted = f"property that images must have: {', '.join(WANTS)}; repeatable"
+    add("--want", action=WantAction, default=unsaid, metavar="NAME=VALUE", help=wanted)
+    add("--rate", type=rate, default=unsaid, metavar="N/s", help="maximum requests a second and server")
+    add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and the headers of the site allow")
+    add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then")
+    again = "try all failed rows of this and of earlier runs again that may succeed now"
+    add("--retry-failed", action="store_true", default=unsaid, help=again)
+    add("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
+    add("--shards-at-once", type=count, default=8, help="shards that are worked on at a time")
+    add("--at-once", type=count, default=20_000, help="rows that the worker loads at a time, waiting ones included")
+    add("--staging", type=Path, default=unsaid, metavar="DIR", help="folder for unfinished shards, if OUT is a URL")
+    add("--keep", action="store_true", default=unsaid, help="keep originals in the worker's cache, and take from there what is kept")
+    add("--worker-option", action="append", default=unsaid, metavar="OPTION", help="such as --worker-option=--max-per-host=16")
+    return parser.parse_args(given)
