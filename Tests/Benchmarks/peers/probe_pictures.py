@@ -12,10 +12,10 @@ import pyvips
 
 SIZES = (60_000, 150_000, 400_000, 1_000_000, 2_000_000, 5_000_000)
 OPTIONS = {
-    ".jpg": {"Q": 85},
-    ".png": {"compression": 1},
-    ".webp": {"Q": 85, "effort": 0},
-    ".avif": {"Q": 90, "effort": 0},
+    ".jpg": {"Q": 85, "strip": True},
+    ".png": {"compression": 1, "strip": True},
+    ".webp": {"Q": 85, "effort": 0, "strip": True},
+    ".avif": {"Q": 90, "effort": 0, "strip": True},
 }
 SAMPLE = 512
 
