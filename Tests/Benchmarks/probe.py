@@ -15,6 +15,14 @@ from worker import Worker, check, existing, request
 
 COUNT = 600
 LARGE = "1000000.jpg"
+KINDS = {
+    "JPEG": ".jpg",
+    "PNG": ".png",
+    "AVIF": ".avif",
+    "WebP": "0.webp",
+    "WebP with EXIF data at its end": "-exif.webp",
+}
+"""The ends of the names of files."""
 
 
 def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds: int) -> None:
@@ -41,9 +49,9 @@ def bytes_sent(
     sent = {name: 0 for name in sides}
     for name, count in server.sent():
         sent[name] += count
-    for extension in ("jpg", "png", "webp", "avif"):
-        of_format = [float(count) for name, count in sent.items() if name.endswith(extension)]
-        report.add(f"probe: bytes sent, {extension}", median(of_format) / 1000, "kB", samples=of_format)
+    for kind, end in KINDS.items():
+        of_kind = [float(count) for name, count in sent.items() if name.endswith(end)]
+        report.add(f"probe: bytes sent, {kind}", median(of_kind) / 1000, "kB", samples=of_kind)
     every = [float(count) for count in sent.values()]
     report.add("probe: bytes sent, all formats", median(every) / 1000, "kB", at_most=40, samples=every)
 

@@ -1,4 +1,7 @@
-"""Paints pictures of 60 kB to 5 MB in four formats, and one of 1 MB. Every second JPEG has 12 kB of EXIF data, as cameras write.
+"""Paints pictures of 60 kB to 5 MB in four formats.
+
+Every second JPEG has 12 kB of EXIF data at its start, as cameras write. libvips writes EXIF data at the end of a WebP. Each
+WebP is there once with it and once without.
 
 The argument is a folder. It prints the width and height of each file as JSON.
 """
@@ -12,10 +15,10 @@ import pyvips
 
 SIZES = (60_000, 150_000, 400_000, 1_000_000, 2_000_000, 5_000_000)
 OPTIONS = {
-    ".jpg": {"Q": 85, "strip": True},
-    ".png": {"compression": 1, "strip": True},
-    ".webp": {"Q": 85, "effort": 0, "strip": True},
-    ".avif": {"Q": 90, "effort": 0, "strip": True},
+    ".jpg": {"Q": 85},
+    ".png": {"compression": 1},
+    ".webp": {"Q": 85, "effort": 0},
+    ".avif": {"Q": 90, "effort": 0},
 }
 SAMPLE = 512
 
@@ -32,6 +35,14 @@ def with_exif(jpeg):
     return jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:]
 
 
+def without_exif(webp):
+    """The file with its image chunk alone (RFC 9649 section 2.5)."""
+    assert webp[12:16] == b"VP8X" and webp[30:34] == b"VP8 "
+    chunk = webp[30 : 38 + int.from_bytes(webp[34:38], "little")]
+    chunk += bytes(len(chunk) % 2)
+    return b"RIFF" + (len(chunk) + 4).to_bytes(4, "little") + b"WEBP" + chunk
+
+
 def main(folder):
     sides = {}
     for extension, options in OPTIONS.items():
@@ -42,8 +53,12 @@ def main(folder):
             data = picture(width, height).write_to_buffer(extension, **options)
             if extension == ".jpg" and number % 2:
                 data = with_exif(data)
-            (folder / f"{size}{extension}").write_bytes(data)
-            sides[f"{size}{extension}"] = (width, height)
+            files = {f"{size}{extension}": data}
+            if extension == ".webp":
+                files = {f"{size}.webp": without_exif(data), f"{size}-exif.webp": data}
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+                sides[name] = (width, height)
     print(json.dumps(sides))
 
 
