@@ -108,7 +108,7 @@ public struct PartialResponse: Sendable, Hashable {
     }
   }
 
-  private static func isCoded(_ headers: HeaderFields) -> Bool {
+  static func isCoded(_ headers: HeaderFields) -> Bool {
     headers.values(of: "content-encoding").flatMap(Vary.members).contains { $0 != "identity" }
   }
 
@@ -122,7 +122,7 @@ public struct PartialResponse: Sendable, Hashable {
       && tag.dropLast().allSatisfy { $0 == 0x21 || $0 >= 0x23 && $0 != 0x7f }
   }
 
-  private static func isMultipart(_ headers: HeaderFields) -> Bool {
+  static func isMultipart(_ headers: HeaderFields) -> Bool {
     headers["content-type"]?.lowercased().hasPrefix("multipart/") ?? false
   }
 }

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import List
+from typing import List, Tuple
 
 from measuring import Skipped, program
 
@@ -25,7 +25,8 @@ error_log {root}/error.log warn;
 pid {root}/nginx.pid;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off;
+  log_format sent "$body_bytes_sent $uri";
+  access_log {log};
   sendfile on;
   tcp_nopush on;
   keepalive_requests 10000000;
@@ -56,14 +57,16 @@ class Server:
     With several ports it is as many origins, which all serve the same.
     """
 
-    def __init__(self, root: Path, ports: int = 1) -> None:
+    def __init__(self, root: Path, ports: int = 1, logs: bool = False) -> None:
         self.root = root
         self.files = root / "files"
         self.files.mkdir()
         self.ports = free_ports(ports)
         self.port = self.ports[0]
         listen = " ".join(f"listen 127.0.0.1:{port} backlog=4096;" for port in self.ports)
-        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, listen=listen))
+        self._log = root / "access.log"
+        log = f"{self._log} sent" if logs else "off"
+        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, listen=listen, log=log))
 
     def __enter__(self) -> Server:
         command = [program("nginx"), "-p", str(self.root), "-c", str(self.root / "nginx.conf")]
@@ -83,6 +86,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait()
+
+    def sent(self) -> List[Tuple[str, int]]:
+        """The path of each response so far, and the bytes of its body that the server has written."""
+        lines = (line.split(" ", 1) for line in self._log.read_text().splitlines())
+        return [(path.lstrip("/"), int(count)) for count, path in lines]
 
     def add_images(self, count: int, size: int) -> List[str]:
         """PNGs of that size in folders of 256, each of its own bytes; returns their URLs."""

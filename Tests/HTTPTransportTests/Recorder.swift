@@ -7,6 +7,7 @@ import Threads
 /// A consumer that records its calls, returns the verdicts of the test, and can be waited for.
 final class Recorder: TransferConsumer {
   struct Record: Sendable {
+    var redirects: [String] = []
     var heads: [ResponseHead] = []
     var body: [UInt8] = []
     var calls = 0
@@ -14,16 +15,25 @@ final class Recorder: TransferConsumer {
   }
 
   private let record = Locked(Record())
+  private let onRedirect: @Sendable (String) -> Verdict
   private let onHead: @Sendable (ResponseHead) -> Verdict
   private let onBytes: @Sendable (Record) -> Verdict
 
   /// - Parameter onBytes: gets the record, with the new bytes included.
   init(
+    onRedirect: @escaping @Sendable (String) -> Verdict = { _ in .proceed },
     onHead: @escaping @Sendable (ResponseHead) -> Verdict = { _ in .proceed },
     onBytes: @escaping @Sendable (Record) -> Verdict = { _ in .proceed }
   ) {
+    self.onRedirect = onRedirect
     self.onHead = onHead
     self.onBytes = onBytes
+  }
+
+  func redirected(to url: String) -> Verdict {
+    record.withLock { $0.redirects.append(url) }
+    record.notify()
+    return onRedirect(url)
   }
 
   func received(head: ResponseHead) -> Verdict {

@@ -51,6 +51,33 @@ import Testing
     #expect(try transport.get(server.url("/0")) { $0.maxRedirects = 0 }.summary().redirects == 0)
   }
 
+  @Test func `a held redirect is followed when the transfer is resumed`() throws {
+    let server = ScriptedServer { request, connection in
+      request.path == "/" ? connection.redirect(to: "/there?q#f") : connection.respond(body: "there")
+    }
+    let recorder = Recorder(onRedirect: { _ in .pause })
+    let transfer = transport.start(TransferRequest(server.url("/")), consumer: recorder)
+    recorder.wait { !$0.redirects.isEmpty }
+    #expect(recorder.now.redirects == [server.url("/there?q")])
+    #expect(server.requests.map(\.path) == ["/"])
+    transport.resume(transfer)
+    #expect(try recorder.summary().redirects == 1)
+    #expect(recorder.text == "there")
+  }
+
+  @Test func `a held redirect can be cancelled, and one that is refused is not followed`() throws {
+    let server = ScriptedServer { _, connection in connection.redirect(to: "/there") }
+    let held = Recorder(onRedirect: { _ in .pause })
+    let transfer = transport.start(TransferRequest(server.url("/")), consumer: held)
+    held.wait { !$0.redirects.isEmpty }
+    transport.cancel(transfer)
+    #expect(try held.error().kind == .cancelled)
+    let refused = Recorder(onRedirect: { _ in .abort })
+    _ = transport.start(TransferRequest(server.url("/")), consumer: refused)
+    #expect(try refused.error().kind == .aborted)
+    #expect(server.requests.map(\.path) == ["/", "/"])
+  }
+
   @Test func `a redirect loop ends`() throws {
     let server = ScriptedServer { _, connection in connection.redirect(to: "/") }
     #expect(try transport.get(server.url()).error().kind == .redirects)

@@ -35,7 +35,8 @@ import Threads
     let path = HostPath(path: "/a", kind: .file, hasParent: true, byteCount: 4, digest: "00")
     return [
       .start, .input([.json(["id": 1], byteCount: 8, [path]), .invalid("no JSON"), .tooLong(limit: 5)]),
-      .endOfInput(failed: true), .termination, .work(3), .figures, .advance, .response(transfer: 1, head),
+      .endOfInput(failed: true), .termination, .work(3), .figures, .advance, .redirect(transfer: 1, "http://h/"),
+      .response(transfer: 1, head),
       .body(transfer: 1, count: 7, []), .end(transfer: 1, .success(summary), body: "ff"),
       .end(transfer: 2, .failure(error), body: nil),
       .name(lookUp: 3, NameResolution(.noSuchName, duration: .seconds(1))),

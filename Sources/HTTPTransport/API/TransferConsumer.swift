@@ -1,9 +1,16 @@
 /// Receives the response of a transfer.
 ///
-/// All calls of one transport are made on its thread, one at a time; for one transfer in the order head, bytes,
-/// finished. A call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`,
+/// All calls of one transport are made on its thread, one at a time; for one transfer in the order redirects, head,
+/// bytes, finished. A call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`,
 /// which take effect after it has returned.
 public protocol TransferConsumer: AnyObject, Sendable {
+  /// Receives the target of a redirect before anything is sent to it. `pause` holds the transfer until
+  /// `Transport.resume`; `discard` and `abort` end it with `aborted`. Without an implementation, each redirect is
+  /// followed.
+  ///
+  /// - Parameter url: absolute, without fragment and user information.
+  func redirected(to url: String) -> Verdict
+
   /// Receives the head of the final response; called at most once. Informational responses and redirects that are
   /// followed are not delivered.
   func received(head: ResponseHead) -> Verdict
@@ -13,6 +20,10 @@ public protocol TransferConsumer: AnyObject, Sendable {
 
   /// Receives the outcome. It is called exactly once, and no other call follows.
   func finished(_ outcome: Result<TransferSummary, TransferError>)
+}
+
+extension TransferConsumer {
+  public func redirected(to url: String) -> Verdict { .proceed }
 }
 
 /// The answer of a consumer to a head or to bytes.

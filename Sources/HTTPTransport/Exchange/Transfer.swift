@@ -25,6 +25,8 @@ final class Transfer {
   private var redirectChain: RedirectChain
   private var watch: StallDetector
   private var share = TurnShare()
+  /// Whether the consumer holds the transfer before its next hop.
+  private var isHeld = false
   /// Whether this hop and those after it must not reuse a connection.
   private var needsFreshConnection: Bool
 
@@ -113,6 +115,8 @@ final class Transfer {
 
   enum Step {
     case request
+    /// The next hop begins when the consumer resumes the transfer.
+    case hold
     case finish(Result<TransferSummary, TransferError>)
   }
 
@@ -127,10 +131,10 @@ final class Transfer {
     if let location = receiver.location, receiver.failure == nil {
       do {
         try redirectChain.follow(location)
-        return .request
       } catch {
         return .finish(.failure(counted(error)))
       }
+      return redirected()
     }
     if let failure = receiver.failure { return .finish(.failure(counted(failure))) }
     // The loop has lowered its limit: this request closes an idle connection, or waits until there is one.
@@ -148,6 +152,23 @@ final class Transfer {
       return .finish(.failure(TransferError(.network, "\(server) closed the connection before the end of the header")))
     }
     return .finish(.success(summary))
+  }
+
+  private func redirected() -> Step {
+    switch receiver.consumer.redirected(to: redirectChain.target.url) {
+    case .proceed: return .request
+    case .pause:
+      isHeld = true
+      return .hold
+    case .discard, .abort:
+      return .finish(.failure(counted(TransferError(.aborted, "the receiver refused a redirect"))))
+    }
+  }
+
+  /// Ends the hold before the next hop. Returns whether there was one.
+  func endHold() -> Bool {
+    defer { isHeld = false }
+    return isHeld
   }
 
   /// Whether the peer closed a reused connection before it had the request, or instead of answering. A GET may be sent
@@ -309,7 +330,7 @@ final class Transfer {
 
   /// The time at which the transfer times out unless something arrives; nil means never.
   var due: ContinuousClock.Instant? {
-    guard !receiver.isPaused else { return nil }
+    guard !receiver.isPaused, !isHeld else { return nil }
     let stuckAt = watch.stuckAt(
       connectTimeout: settings.configuration.connectTimeout, idleTimeout: request.idleTimeout)
     let slowAt = settings.configuration.minRate > 0 ? watch.slowAt : nil

@@ -76,6 +76,7 @@ final class CurlLoop {
 
   func resume(_ id: TransferID) {
     guard let transfer = transfers[id] else { return }
+    if transfer.endHold() { return begin(transfer) }
     transfer.resume()
     if transfer.hasStopped { end(transfer, nil) }
   }
@@ -217,6 +218,7 @@ final class CurlLoop {
     case .request:
       detach(transfer)
       begin(transfer)
+    case .hold: detach(transfer)
     }
   }
 

@@ -41,6 +41,8 @@ struct Job {
   private(set) var needsFreshConnection = false
   /// The part in single flight across processes; nil if the job takes none.
   var claim: PeerClaim?
+  /// Whether the first bytes alone were requested: tried once per job.
+  private(set) var hasRequestedStart = false
   /// Whether a probe was answered from the first bytes of the body: a load of the image may follow.
   private(set) var hasAnsweredProbe = false
   /// Whether loads of the image wait until the job has retained its partial body.
@@ -128,6 +130,8 @@ struct Job {
     }
   }
 
+  mutating func startRequested() { hasRequestedStart = true }
+
   mutating func probeAnswered() { hasAnsweredProbe = true }
 
   mutating func partialBodyPromised() { hasPromisedPartialBody = true }
@@ -161,6 +165,7 @@ struct Job {
       actions.append(.keep(partialBody))
     }
     if ending.isRangeMismatch { return actions + [.transferWhole] }
+    if ending.isStart, ending.contentError == nil { return actions + [.discard(ending.body), .transferRest] }
     switch ending.outcome {
     case .failure(let error):
       actions.append(.discard(ending.body))
@@ -263,6 +268,8 @@ enum JobAction {
   case retain(PartialBody)
   /// Sends the request of this attempt again, without a range.
   case transferWhole
+  /// Sends the request of this attempt again, for what is missing.
+  case transferRest
   /// Applies a 304 to the stored response and serves it.
   case confirm(TransferSummary)
   /// Stores the body and serves the loads.

@@ -171,6 +171,7 @@ final class JobCoordinator {
   func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
     let expired = scheduler.expired(at: now)
     for job in expired.jobs { endAtDownOrigin(job) }
+    for job in expired.redirects { followRedirect(job) }
     return expired.loads.map { ($0, scheduler.job(of: $0).flatMap { scheduler.job($0)?.attempt } ?? 1) }
   }
 
@@ -439,6 +440,7 @@ final class JobCoordinator {
       case .dropKept: if let partialBody = takePartialBody(of: id) { storage.discard(partialBody.body) }
       case .retain(let partialBody): if let job = jobs[id] { retain(partialBody, of: job) }
       case .transferWhole: send(id, resuming: nil)
+      case .transferRest: send(id, resuming: takePartialBody(of: id))
       case .confirm(let summary): confirm(id, summary)
       case .store(let summary, let ending): store(id, summary, ending)
       case .attemptFailed(let error): attemptFailed(id, error)

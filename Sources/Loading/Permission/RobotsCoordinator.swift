@@ -101,12 +101,14 @@ final class RobotsCoordinator {
 
 extension RobotsCoordinator.Permission {
   /// The error for a request that is not allowed.
-  func refusal(of url: ResourceURL) -> LoadError? {
+  ///
+  /// - Parameter subject: the URL as the message names it.
+  func refusal(of url: ResourceURL, as subject: String = "it") -> LoadError? {
     guard let rule = rules.refusal(of: url.requestTarget) else { return nil }
     var error = LoadError(
       .robots,
       failure.map { "robots.txt of \(url.origin) cannot be loaded: \($0)" }
-        ?? "robots.txt of \(url.origin) does not allow it (\(rule))")
+        ?? "robots.txt of \(url.origin) does not allow \(subject) (\(rule))")
     if failure == nil { error.rule = rule } else { error.retryAfter = RobotsCoordinator.lifetimeOfFailure }
     return error
   }

@@ -163,11 +163,7 @@ extension Scheduler {
     origins[origin].activeAtStart = origins[origin].active
     transfers.window.started(at: latest)
     origins[origin].window.started(at: latest)
-    if let interval = [limits.startInterval, origins[origin].crawlDelay].compactMap({ $0 }).max(), interval > .zero {
-      let next = latest.advanced(by: interval)
-      origins[origin].nextStart = next
-      addTimer(.release(origins.id(at: origin)), at: next)
-    }
+    pace(origin, after: latest)
     reconsider(origin)
   }
 

@@ -16,6 +16,8 @@ extension Scheduler {
     var loads: [LoadID] = []
     /// The jobs whose next attempt is due at an origin that is down: the caller must end each.
     var jobs: [JobID] = []
+    /// The jobs whose transfers may follow a redirect now.
+    var redirects: [JobID] = []
   }
 
   /// Handles the due timers: queues retries, releases origins, collects expired loads.
@@ -34,6 +36,7 @@ extension Scheduler {
         }
         jobs.backingOffCount -= 1
         requeue(id.slot)
+      case .redirect(let id): if jobs[id]?.phase == .active { expired.redirects.append(id) }
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
       }
@@ -51,7 +54,7 @@ extension Scheduler {
   private func isPending(_ timer: Timer, at moment: ContinuousClock.Instant) -> Bool {
     switch timer {
     case .deadline(let id): subscribers.contains(id)
-    case .retry(let id): jobs.contains(id)
+    case .retry(let id), .redirect(let id): jobs.contains(id)
     case .release(let id): origins[id].map { $0.health.until == moment || $0.nextStart == moment } ?? false
     case .forget(let id): origins[id]?.forgetAt == moment
     }

@@ -113,6 +113,8 @@ struct Scheduler: ~Copyable {
 
   enum Timer {
     case retry(JobID)
+    /// The target of a redirect may be requested.
+    case redirect(JobID)
     case deadline(LoadID)
     /// The origin's suspension or time of being down ends, or its next transfer may start.
     case release(OriginID)

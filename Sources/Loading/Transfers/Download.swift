@@ -11,6 +11,9 @@ internal import Threads
 /// A transfer whose first bytes are not an image is aborted. A body on its way to disk may be ahead of the disk by
 /// `BodySink.capacity`; then the transfer pauses.
 ///
+/// If the transfer asks for the first bytes only, a range that is shorter than the whole leaves a partial body, and the
+/// header of the image is read when the range is complete.
+///
 /// If the transfer resumes a partial body, the head of the response decides (`PartialResponse`): a range is appended to
 /// the partial body, a whole body replaces it. The partial body is not reported as progress until then.
 final class Download: TransferConsumer, @unchecked Sendable {
@@ -31,6 +34,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var acceptsAnything: Bool
     /// The header fields of the host's request.
     var requestHeaders: HeaderFields
+    /// The range that was requested, unless it is the rest of a partial body.
+    var firstRange: FirstRange?
+    /// The largest number of bytes that a whole body may have.
+    var maxBytes: Int64 = .max
     /// Opens a sink for a large body. The last parameter is called when a full sink has room again.
     var makeSink:
       @Sendable (ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
@@ -38,6 +45,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var discard: @Sendable (Body) -> Void
     /// The header field by which the server refuses the use of the image; nil if none does.
     var refusal: @Sendable (ResponseHead) -> String? = { _ in nil }
+    /// Called with the target of a redirect. The transfer is held until it is resumed.
+    var onRedirect: (@Sendable (_ target: String) -> Void)?
     /// Called when the head of a response has arrived.
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
     var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
@@ -62,6 +71,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var wantsPreviews = false
     var wantsHeader = false
     var header: ArrivedHeader?
+    var refusal: LoadError?
   }
 
   /// The partial body of the previous attempt, until the response decides about it.
@@ -69,6 +79,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var isRangeMismatch = false
   /// The whole response, if the partial body is continued.
   private var whole: PartialResponse?
+  /// The number of bytes of the whole body at which the requested range ends; nil if the response is no range.
+  private var rangeEnd: Int64?
   /// The head of the response; of the whole response if the partial body is continued.
   private var head: ResponseHead?
   private var headReceivedAt = 0
@@ -124,7 +136,16 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
+  /// Sets the error with which the transfer ends when it is cancelled before its response.
+  func refuse(with error: LoadError) { shared.withLock { $0.refusal = error } }
+
   // MARK: - TransferConsumer
+
+  func redirected(to url: String) -> Verdict {
+    guard let onRedirect = configuration.onRedirect else { return .proceed }
+    onRedirect(url)
+    return .pause
+  }
 
   func received(head: ResponseHead) -> Verdict {
     shared.withLock { $0.isAnswered = true }
@@ -143,6 +164,18 @@ final class Download: TransferConsumer, @unchecked Sendable {
       case .none: return .discard
       }
     }
+    var head = head
+    switch configuration.firstRange?.answer(
+      status: head.status, headers: head.headers, contentLength: head.contentLength)
+    {
+    case .start(let count, let headers, let length) where length <= configuration.maxBytes:
+      (head.status, head.headers, head.contentLength) = (200, headers, length)
+      rangeEnd = count
+    case .start, .mismatch:
+      isRangeMismatch = true
+      return .discard
+    case .other, nil: break
+    }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
     if let rule = configuration.refusal(head) {
@@ -150,7 +183,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
       return .discard
     }
     headReceivedAt = configuration.unixTime()
-    if let length = head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
+    if let length = rangeEnd ?? head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
     return .proceed
   }
 
@@ -163,6 +196,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var head = head
     (head.status, head.headers, head.contentLength) = (200, whole.headers, whole.completeLength)
     self.head = head
+    rangeEnd = whole.completeLength
     switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = configuration.makeSink(head, whole, spooled) { [weak self] in self?.resume() }
@@ -183,8 +217,13 @@ final class Download: TransferConsumer, @unchecked Sendable {
     return .pause
   }
 
-  /// Reads the header of the image from the bytes so far, if it was requested.
+  /// Whether the requested range ends before the body does.
+  private var isStart: Bool { rangeEnd != nil && rangeEnd != head?.contentLength }
+
+  /// Reads the header of the image from the bytes so far, if it was requested. A first range is short enough to be
+  /// received whole, so that its connection can be used again.
   private func inspectHeader() -> Verdict {
+    guard whole != nil || rangeEnd == nil else { return .proceed }
     guard let format, let head, shared.withLock({ $0.wantsHeader && $0.header == nil }),
       let image = inspector.inspect(bytes, ofLength: contentLength, format: format)
     else { return .proceed }
@@ -206,6 +245,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   private var contentError: LoadError? {
+    if let refusal = shared.withLock({ $0.refusal }) { return refusal }
     if let refusingRule {
       var error = LoadError(.robots, "the server does not allow it (\(refusingRule))")
       error.rule = refusingRule
@@ -225,7 +265,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
     // The body is longer than the declared range: none of it can be trusted.
-    if whole != nil, let length = head?.contentLength, received > length { return .abort }
+    if let rangeEnd, received > rangeEnd { return .abort }
     countScans(in: chunk)
     if let sink {
       reportProgress()
@@ -250,9 +290,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
-    var ending = Outcome(outcome: whole == nil ? outcome : ofWhole(outcome))
+    var ending = Outcome(outcome: rangeEnd == nil ? outcome : ofRange(outcome))
+    if case .success = ending.outcome { ending.isStart = isStart }
+    if ending.isStart { readHeader() }
     if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
-      refusingRule == nil, format == nil, sink == nil, !isRecognisable(complete: true)
+      refusingRule == nil, format == nil, sink == nil, !isRecognisable(complete: !ending.isStart)
     {
       isNotAnImage = true
     }
@@ -278,19 +320,28 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
-  /// Translates the outcome of the range request into one for the whole body.
-  private func ofWhole(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
-    guard let head, let length = head.contentLength else { return outcome }
+  /// Reads the header of the image from a complete first range.
+  private func readHeader() {
+    guard let head, let format,
+      case .complete(let image) = HeaderPrefix.read(bytes, ofLength: contentLength.map(Int.init), format: format)
+    else { return }
+    let header = ArrivedHeader(head: head, image: image, received: received, length: contentLength)
+    shared.withLock { $0.header = header }
+  }
+
+  /// Translates the outcome of the range request into one for the whole body, or for its start.
+  private func ofRange(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
+    guard let head, let length = rangeEnd, refusingRule == nil else { return outcome }
     switch outcome {
     case .success(var summary) where received == length:
       summary.head = head
       return .success(summary)
     case .success(let summary):
       return .failure(
-        TransferError(.truncated, "the rest of the body is incomplete", bytesReceived: summary.bytesReceived))
+        TransferError(.truncated, "the range is incomplete", bytesReceived: summary.bytesReceived))
     case .failure(let error) where error.kind == .aborted && received > length:
       return .failure(
-        TransferError(.malformed, "the rest of the body is longer than announced", bytesReceived: error.bytesReceived))
+        TransferError(.malformed, "the range is longer than announced", bytesReceived: error.bytesReceived))
     case .failure: return outcome
     }
   }

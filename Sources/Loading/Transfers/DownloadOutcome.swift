@@ -16,10 +16,12 @@ extension Download {
     var scans: ScanCounter?
     /// The header of the image, if it was read while the body arrived.
     var header: ImageHeader?
-    /// The error if the first bytes are not an image.
+    /// The error if the first bytes are not an image, or if the site does not allow the load.
     var contentError: LoadError?
     /// The partial body that another attempt can continue; `body` is empty then.
     var partialBody: PartialBody?
+    /// Whether only the start of the body was requested, and has arrived.
+    var isStart = false
     /// Whether the response was neither the requested range nor a whole body: the request must be sent again without a
     /// range.
     var isRangeMismatch = false
@@ -27,8 +29,9 @@ extension Download {
 }
 
 extension Download.Outcome {
-  /// Whether the transfer was interrupted in a way that leaves a usable partial body.
+  /// Whether the transfer leaves a usable partial body: one that was interrupted, or asked for the start only.
   var leavesPartialBody: Bool {
+    if isStart { return contentError == nil }
     guard case .failure(let error) = outcome else { return false }
     return error.leavesPartialBody && contentError == nil
   }

@@ -7,6 +7,9 @@ internal import Tracing
 
 /// The transfers of jobs: their start, progress and end, and the lookup of names.
 extension JobCoordinator {
+  /// The bytes that are requested for a probe. Most headers are in fewer, with the EXIF data of a camera included.
+  nonisolated static let probedBytes: Int64 = 32 << 10
+
   /// Starts the transfers that the scheduler permits.
   ///
   /// - Parameter needsPlace: whether a queue place is needed now.
@@ -91,8 +94,13 @@ extension JobCoordinator {
       idleTimeout: job.request.timeout, maxBytes: job.request.maxBytes, maxRedirects: maxRedirects)
     request.needsFreshConnection = job.needsFreshConnection
     request.isContent = Recognition.isImage
+    let firstRange = partialBody == nil ? firstRange(for: id) : nil
+    if let firstRange {
+      jobs[id.slot].startRequested()
+      for field in firstRange.requestFields.lines { request.headers.append(field.name, field.value) }
+    }
     if let partialBody { request.askForRest(after: partialBody) }
-    let download = makeDownload(for: id, job, url, resuming: partialBody)
+    let download = makeDownload(for: id, job, url, firstRange, resuming: partialBody)
     // Before the transfer starts: the first piece of the body may be the only one for a long time.
     if hasLoad(in: id, where: { $0.request.events.contains(.preview) }) { download.wantPreviews() }
     if hasLoad(in: id, where: { $0.request.awaitsHeader }) { _ = download.wantHeader() }
@@ -101,8 +109,18 @@ extension JobCoordinator {
     download.began { [transport] in transport.resume(transfer) }
   }
 
+  /// The range to request for probes alone: a transfer that ends with its range leaves its connection open. Nil if
+  /// another request may have to follow too soon for the rate of the origin.
+  private func firstRange(for id: JobID) -> FirstRange? {
+    guard let job = jobs[id], !job.hasRequestedStart, job.conditions.lines.isEmpty,
+      Storing.isForWhole(requestHeaders: job.request.headers), !scheduler.hasRate(id),
+      !hasLoad(in: id, where: { !$0.request.isProbe })
+    else { return nil }
+    return FirstRange(byteCount: Self.probedBytes)
+  }
+
   private func makeDownload(
-    for id: JobID, _ job: Job, _ url: ResourceURL, resuming partialBody: PartialBody?
+    for id: JobID, _ job: Job, _ url: ResourceURL, _ firstRange: FirstRange?, resuming partialBody: PartialBody?
   ) -> Download {
     let (storage, first, tiers, source) = (storage, job.first, tiers(of: id), WorkSource())
     var onAnswer: (@Sendable (ResponseHead) -> Void)?
@@ -112,9 +130,14 @@ extension JobCoordinator {
         LoadingActor.run(for: source) { [weak self] in self?.firstByteReceived(id) }
       }
     }
+    var onRedirect: (@Sendable (String) -> Void)?
+    if checksRedirects {
+      onRedirect = { url in LoadingActor.run(for: source) { [weak self] in self?.redirected(id, to: url) } }
+    }
     let robotsUserAgent = robots.userAgent
     let configuration = Download.Configuration(
       acceptsAnything: first.request.validation == .none, requestHeaders: first.request.headers,
+      firstRange: firstRange, maxBytes: first.request.maxBytes,
       makeSink: { head, partial, spooled, onRoom in
         let mayKeep = tiers.contains(.disk) && first.request.mayStore(status: head.status, headers: head.headers)
         let stored = partial.map {
@@ -126,7 +149,7 @@ extension JobCoordinator {
       discard: { storage.discard($0) },
       refusal: { head in
         robotsUserAgent.flatMap { UsageDirectives.refusal(in: head.headers, userAgent: $0) }
-      }, onAnswer: onAnswer,
+      }, onRedirect: onRedirect, onAnswer: onAnswer,
       onProgress: { received, total in
         LoadingActor.run(for: source) { [weak self] in
           self?.forEachLoad(of: id) { $0.emit(.progress(received: received, total: total)) }
@@ -190,9 +213,12 @@ extension JobCoordinator {
     if isSuperseded(id) { jobs[id.slot].superseded() }
     previews.cancel(of: id)
     recordTransfer(of: id, ending.outcome)
+    if ending.isStart, let header = jobs[id]?.download?.wantHeader() {
+      forEachLoad(of: id) { endEarly($0, of: id, header) }
+    }
     let isWanted = scheduler.job(id)?.hasSubscribers == true
     let actions = jobs[id.slot].transferEnded(ending, isWanted: isWanted, now: storage.now())
-    let hasSucceeded = actions.contains(where: \.isSuccess)
+    let hasSucceeded = ending.isStart || actions.contains(where: \.isSuccess)
     if hasSucceeded { counts.succeeded += 1 } else { counts.failed += 1 }
     if let job = jobs[id] {
       counts.busiestOrigins.count(job.request.origin, hasSucceeded: hasSucceeded, bytes: bytes)
@@ -223,7 +249,7 @@ extension JobCoordinator {
   }
 
   /// Reports the first byte of a response to the scheduler.
-  private func firstByteReceived(_ job: JobID) {
+  func firstByteReceived(_ job: JobID) {
     guard jobs[job]?.transfer != nil else { return }
     _ = scheduler.record(.answered, by: job, now: LoadingActor.now, random: &random)
   }
@@ -262,31 +288,6 @@ extension JobCoordinator {
     error.isOriginDown = true
     let waiting = scheduler.nameUnanswered(id, error: error, now: LoadingActor.now, random: &random)
     if !waiting.isEmpty { endAll(waiting, at: origin, error) }
-  }
-
-  /// Lets an origin whose name is known start transfers, when its robots.txt is known or ignored.
-  ///
-  /// - Parameter lookUp: how long the lookup of its name took.
-  private func askForPermission(_ id: OriginID, _ origin: Origin, after lookUp: Duration = .zero) {
-    guard robots.isObeyed else { return scheduler.nameFound(id, after: lookUp) }
-    robots.ask(origin) { [weak self] permission in
-      guard let self else { return }
-      self.scheduler.setCrawlDelay(permission.rules.crawlDelay, of: id)
-      for job in self.scheduler.queuedJobs(of: id) { _ = self.isPermitted(job) }
-      self.scheduler.nameFound(id, after: lookUp)
-    }
-  }
-
-  /// Whether the permission of the job's origin allows its transfer, as far as is known. If not, the job ends.
-  func isPermitted(_ id: JobID) -> Bool {
-    guard robots.isObeyed, case .http(let url)? = jobs[id]?.request.source else { return true }
-    guard let permission = robots.permission(of: url.origin) else {
-      scheduler.permissionExpired(for: id)
-      return true
-    }
-    guard let refusal = permission.refusal(of: url) else { return true }
-    fail(id, refusal)
-    return false
   }
 
   /// Ends the jobs and prefetch items that wait for an origin that is down.

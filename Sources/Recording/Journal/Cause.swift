@@ -18,6 +18,8 @@ public enum Cause: Sendable {
   case figures
   /// The start of work that may start, after a batch of other causes.
   case advance
+  /// The target of a redirect, as a URL.
+  case redirect(transfer: UInt64, String)
   /// The head of a transfer's response.
   case response(transfer: UInt64, ResponseHead)
   /// A part of the body; without its bytes when it was read from a journal.

@@ -32,6 +32,10 @@ struct JournalCoding: Sendable {
       line.set("source", JSON(source))
     case .figures: begin("figures")
     case .advance: begin("advance")
+    case .redirect(let transfer, let url):
+      begin("redirect")
+      line.set("transfer", JSON(transfer))
+      line.set("url", .string(url))
     case .response(let transfer, let head):
       begin("response")
       line.set("transfer", JSON(transfer))
@@ -148,6 +152,7 @@ struct JournalCoding: Sendable {
     case "work": return .work(try line.number("source"))
     case "figures": return .figures
     case "advance": return .advance
+    case "redirect": return .redirect(transfer: try line.number("transfer"), try line.text("url"))
     case "response": return .response(transfer: try line.number("transfer"), try head(line))
     case "body": return .body(transfer: try line.number("transfer"), count: Int(try line.number("bytes")), [])
     case "end":

@@ -54,6 +54,10 @@ private final class RecordingConsumer: TransferConsumer {
     (self.number, self.consumer, self.recorder) = (number, consumer, recorder)
   }
 
+  func redirected(to url: String) -> Verdict {
+    recorder.handle(.redirect(transfer: number, url)) { consumer.redirected(to: url) }
+  }
+
   func received(head: ResponseHead) -> Verdict {
     recorder.handle(.response(transfer: number, head)) { consumer.received(head: head) }
   }

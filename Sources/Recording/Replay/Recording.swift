@@ -67,7 +67,7 @@ private struct RecordingCheck {
 
   private mutating func add(_ cause: Cause) throws(RecordingError) {
     switch cause {
-    case .response(let transfer, _): _ = try running(transfer)
+    case .redirect(let transfer, _), .response(let transfer, _): _ = try running(transfer)
     case .body(let transfer, let count, _):
       transfers[transfer] = (try running(transfer) + Int64(count), false)
     case .end(let transfer, _, let digest):

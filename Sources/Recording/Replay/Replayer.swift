@@ -161,6 +161,7 @@ public final class Replayer: WorkSequencer, SessionObserver {
       }
       work?()
     case .advance: _ = session?.advance()
+    case .redirect(let transfer, let url): _ = try consumer(of: transfer).redirected(to: url)
     case .response(let transfer, let head): _ = try consumer(of: transfer).received(head: head)
     case .body(let transfer, let count, _):
       let bytes = try bodies.next(count, of: transfer)

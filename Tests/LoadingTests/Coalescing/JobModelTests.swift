@@ -151,7 +151,7 @@ struct JobModelTests {
 
     private mutating func transferEnded() {
       var ending = Download.Outcome(outcome: .failure(TransferError(.truncated, "broken")))
-      let kind = random.next() % 5
+      let kind = random.next() % 7
       let isWanted = random.next() % 8 != 0
       switch kind {
       case 0: ending.outcome = .success(JobModelTests.summary(304))
@@ -160,12 +160,19 @@ struct JobModelTests {
       case 3:
         ending.partialBody = JobModelTests.partialBody
         model.partialBodiesGiven += 1
+      case 5, 6:
+        ending.outcome = .success(JobModelTests.summary(206))
+        ending.isStart = true
+        if kind == 5 {
+          ending.partialBody = JobModelTests.partialBody
+          model.partialBodiesGiven += 1
+        }
       default: break
       }
       let hadTarget = model.hasTarget
       let actions = job.transferEnded(ending, isWanted: isWanted, now: 0)
       model.state = .waiting
-      if isWanted, kind == 3 { model.hasTarget = false }
+      if isWanted, [3, 5].contains(kind) { model.hasTarget = false }
       var conclusions: [String] = []
       for action in actions {
         switch action {
@@ -179,6 +186,11 @@ struct JobModelTests {
           (model.state, model.conclusions) = (.over, model.conclusions + 1)
         case .transferWhole:
           conclusions.append("transferWhole")
+          transferStarted()
+        case .transferRest:
+          conclusions.append("transferRest")
+          if job.takePartialBody() != nil { model.partialBodiesReturned += 1 }
+          model.keepsPartialBody = false
           transferStarted()
         case .confirm:
           conclusions.append("confirm")
@@ -198,7 +210,10 @@ struct JobModelTests {
       }
       let expected =
         !isWanted
-        ? "end" : kind == 0 && hadTarget ? "confirm" : kind == 1 ? "store" : kind == 2 ? "transferWhole" : "fail"
+        ? "end"
+        : kind == 0 && hadTarget
+          ? "confirm"
+          : kind == 1 ? "store" : kind == 2 ? "transferWhole" : kind > 4 ? "transferRest" : "fail"
       if conclusions != [expected] { faults.append("\(conclusions), not \(expected)") }
     }
   }

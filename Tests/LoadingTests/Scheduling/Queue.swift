@@ -122,6 +122,10 @@ struct Queue {
     random = chance
   }
 
+  mutating func redirect(_ place: Place, to host: String, crawlDelay: Duration?) -> Scheduler.RedirectTurn {
+    scheduler.redirect(place.job, to: Self.origin(host), crawlDelay: crawlDelay, now: now)
+  }
+
   func state(of host: String = "a") -> OriginState? {
     scheduler.originStates().first { $0.origin.host == host }
   }

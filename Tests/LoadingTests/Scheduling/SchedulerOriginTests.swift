@@ -306,6 +306,25 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["1"])
   }
 
+  @Test func `the targets of redirects share the rate of their origin`() {
+    var queue = Queue()
+    let places = (0..<3).map { queue.wait(for: "\($0)") }
+    #expect(queue.starts() == ["0", "1", "2"])
+    let turns = places.map { queue.redirect($0, to: "b", crawlDelay: .seconds(20)) }
+    #expect(turns == [.now, .later, .tooLate(.seconds(40))])
+    queue.wait(for: "direct", at: "b")
+    #expect(queue.starts().isEmpty)
+    queue.now = queue.now.advanced(by: .seconds(20))
+    #expect(queue.scheduler.expired(at: queue.now).redirects == [places[1].job])
+    #expect(queue.starts().isEmpty)
+    _ = queue.pass(.seconds(20))
+    #expect(queue.starts() == ["direct"])
+    _ = queue.scheduler.redirect(places[0].job, to: Queue.origin("b"), crawlDelay: .seconds(20), now: queue.now)
+    _ = queue.scheduler.end(places[0].job)
+    queue.now = queue.now.advanced(by: .seconds(20))
+    #expect(queue.scheduler.expired(at: queue.now).redirects.isEmpty, "its job has ended")
+  }
+
   // MARK: - Names
 
   @Test func `a name is looked up once for all jobs of the origin, and none starts before`() {

@@ -32,6 +32,39 @@ import Testing
     }
   }
 
+  @Test func `the target of a redirect is requested only if its robots.txt allows it`() async throws {
+    try await withOrigin("--robots", "obey", origin: ["--origins", "2"]) { worker, origin in
+      // Both origins answer with these lines.
+      try await origin.script("robots.txt", [file("User-agent: *", "Disallow: /image/private")])
+      let there = origin.bases[1]
+      let error = try await worker.failure(origin.url("image/1.png?redirect=\(there)/image/private/1.png%3F_q"))
+      #expect(error["code"] == 2012 && error["data"]["kind"] == "robots")
+      #expect(error["data"]["rule"] == "Disallow: /image/private")
+      #expect(
+        error["message"].string
+          == "robots.txt of \(there) does not allow the redirect to \(there)/image/private/1.png "
+          + "(Disallow: /image/private)")
+      #expect(try await origin.log("/image/private/").count == 1, "the request whose URL names the target")
+      #expect(try await origin.log("robots.txt").count == 2)
+      let result = try await worker.load(origin.url("image/2.png?redirect=\(there)/image/3.png"))
+      #expect(result["finalURL"] == .string("\(there)/image/3.png"))
+      #expect(try await origin.log("robots.txt").count == 2)
+    }
+  }
+
+  @Test func `a redirect that waits for robots.txt of its target can be cancelled`() async throws {
+    try await withOrigin("--robots", "obey", origin: ["--origins", "2"]) { worker, origin in
+      try await origin.script("robots.txt", ["text?status=404", "text?status=404&hold=rules"])
+      let url = origin.url("image/1.png?redirect=\(origin.bases[1])/image/2.png")
+      let id = worker.request("load", ["url": .string(url)])
+      try await origin.held(at: "rules")
+      _ = try await worker.call("cancel", ["all": true])
+      #expect(try await worker.response(to: id)["error"]["data"]["kind"] == "cancelled")
+      try await origin.release("rules")
+      #expect(try await worker.load(url)["width"] == 32)
+    }
+  }
+
   @Test func `without robots.txt everything is allowed`() async throws {
     try await withOrigin("--robots", "obey") { worker, origin in
       try await origin.script("robots.txt", ["text?status=404"])

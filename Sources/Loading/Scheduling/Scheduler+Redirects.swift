@@ -1,0 +1,49 @@
+internal import HTTPTypes
+
+/// The time between two requests to an origin (`--rate`, `Crawl-delay`), for first requests and for those that follow
+/// redirects.
+extension Scheduler {
+  /// When the request to the target of a redirect may be sent.
+  enum RedirectTurn: Equatable {
+    case now
+    /// When `expired` returns the job.
+    case later
+    /// After so long a wait that the transfer must end: it would keep its permit until then.
+    case tooLate(Duration)
+  }
+
+  static let maxRedirectWait = Duration.seconds(30)
+
+  /// Reserves the time of the request to an origin that a redirect of the job leads to.
+  mutating func redirect(
+    _ id: JobID, to origin: Origin, crawlDelay: Duration?, now: ContinuousClock.Instant
+  ) -> RedirectTurn {
+    latest = now
+    let slot = admit(origin).slot
+    defer { forgetIfIdle(slot) }
+    origins[slot].crawlDelay = crawlDelay
+    let start = max(now, origins[slot].nextStart ?? now)
+    let wait = now.duration(to: start)
+    guard wait <= Self.maxRedirectWait else { return .tooLate(wait) }
+    pace(slot, after: start)
+    reconsider(slot)
+    guard wait > .zero else { return .now }
+    addTimer(.redirect(id), at: start)
+    return .later
+  }
+
+  /// Whether the origin of the job has a rate.
+  func hasRate(_ id: JobID) -> Bool { jobs[id].flatMap { interval(of: $0.origin) } != nil }
+
+  private func interval(of slot: Int32) -> Duration? {
+    [limits.startInterval, origins[slot].crawlDelay].compactMap { $0 }.max().flatMap { $0 > .zero ? $0 : nil }
+  }
+
+  /// Lets no other request to the origin start for some time after one, if the origin has a rate.
+  mutating func pace(_ slot: Int32, after start: ContinuousClock.Instant) {
+    guard let interval = interval(of: slot) else { return }
+    let next = start.advanced(by: interval)
+    origins[slot].nextStart = next
+    addTimer(.release(origins.id(at: slot)), at: next)
+  }
+}
