@@ -32,7 +32,7 @@ public enum Storing {
   /// arrival if the server sent none (RFC 9110 section 6.6.1). At most `maxBytes` of them; those that caching needs
   /// take precedence.
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
-    let named = Set(headers.values(of: "connection").flatMap(Vary.members))
+    let named = headers.values(of: "connection").flatMap(Vary.members)
     var kept: [HeaderField] = []
     kept.reserveCapacity(headers.lines.count + 1)
     for line in headers.lines where !isAlwaysOfConnection(line.name) && !named.contains(line.name) {

@@ -43,8 +43,9 @@ public enum Vary {
 
   /// The members of a comma-separated list of names, in lower case.
   static func members(_ line: String) -> [String] {
-    line.utf8.split(separator: UInt8(ascii: ",")).map(\.trimmingBlanks).filter { !$0.isEmpty }.map {
-      Substring($0).lowercased()
+    line.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
+      let name = member.trimmingBlanks
+      return name.isEmpty ? nil : Substring(name).lowercased()
     }
   }
 

@@ -7,7 +7,7 @@ internal import Platform
 public final class Locked<Value>: @unchecked Sendable {
   // Unchecked: `value` is only accessed with `mutex` held. It is a pointer since Swift would check each access to a
   // property for overlaps, which the mutex excludes.
-  private let value: UnsafeMutablePointer<Value>
+  @usableFromInline let value: UnsafeMutablePointer<Value>
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
 
@@ -32,14 +32,17 @@ public final class Locked<Value>: @unchecked Sendable {
   }
 
   /// Runs `body` with the lock held. It must not use the same lock again.
-  @inline(__always)
+  @inlinable @inline(__always)
   public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    lock()
+    defer { unlock() }
     return try body(&value.pointee)
   }
+
+  @usableFromInline func lock() { pthread_mutex_lock(mutex) }
+  @usableFromInline func unlock() { pthread_mutex_unlock(mutex) }
 
   /// Wakes every thread in `wait`. Call it after a change for which a thread may be waiting.
   public func notify() { pthread_cond_broadcast(condition) }

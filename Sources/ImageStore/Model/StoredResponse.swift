@@ -96,20 +96,16 @@ extension HeaderFields {
   /// The fields as `name:value` lines, the format in the index. A line break in a value, which a server cannot send,
   /// becomes a space.
   var storedText: String {
-    let lineFeed = UInt8(ascii: "\n")
-    var text: [UInt8] = []
+    var text = ""
     text.reserveCapacity(lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 2 })
     for line in lines {
-      text += line.name.utf8
-      text.append(UInt8(ascii: ":"))
-      let start = text.count
-      text += line.value.utf8
-      if text[start...].contains(lineFeed) {
-        text.replaceSubrange(start..., with: String(line.value.map { $0.isNewline ? " " : $0 }).utf8)
-      }
-      text.append(lineFeed)
+      text += line.name
+      text += ":"
+      text +=
+        line.value.utf8.contains(UInt8(ascii: "\n")) ? String(line.value.map { $0.isNewline ? " " : $0 }) : line.value
+      text += "\n"
     }
-    return String(decoding: text, as: UTF8.self)
+    return text
   }
 
   init(storedText text: String) {

@@ -64,6 +64,9 @@ struct PendingWrites {
   /// through the disk thread, and reads the memory tier only after that.
   func isHostStoring(_ key: String) -> Bool { !hostStores.isEmpty && hostStores[ExactString(key)] != nil }
 
+  /// Whether the host has stored anything of late, or is storing.
+  var hasHostStores: Bool { !hostStores.isEmpty || recentHostStores.count > 0 }
+
   /// Whether the host has stored the image since a load was submitted, or is storing one.
   func isSuperseded(_ image: CacheIdentity, since load: LoadID, now: ContinuousClock.Instant) -> Bool {
     if !hostStores.isEmpty, let store = hostStores[image.key], load < store.latest { return true }

@@ -176,7 +176,9 @@ struct Job {
       } else {
         actions.append(.attemptFailed(LoadError(error)))
       }
-    case .success(let summary): actions += answered(summary, ending, now: now)
+    case .success(let summary):
+      let ended = answered(summary, ending, now: now)
+      return actions.isEmpty ? ended : actions + ended
     }
     return actions
   }

@@ -420,7 +420,8 @@ final class JobCoordinator {
   /// Whether the host has stored an image under the key since the job was created, or is storing one. Such a job
   /// accepts no further loads, and its response is not cached.
   func isSuperseded(_ id: JobID) -> Bool {
-    jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: LoadingActor.now) } ?? false
+    guard cache.pending.hasHostStores else { return false }
+    return jobs[id].map { cache.pending.isSuperseded($0.identity, since: $0.first.id, now: LoadingActor.now) } ?? false
   }
 
   // MARK: - Actions
