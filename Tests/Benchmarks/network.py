@@ -47,6 +47,10 @@ class Seen:
     """Requests that a host which answers had under way at the same time."""
     overload: float
     """The longest time that a host had more than twice the requests that it serves at once."""
+    broken: float
+    """Requests that break a rule or the rate of a robots.txt."""
+    unusable: float
+    """Bytes sent for images whose use the hosts do not allow."""
     queries: float
     """DNS queries for each name that was asked for, of type A and AAAA together."""
     processor: float
@@ -97,7 +101,7 @@ def contestants_of(
 ) -> Dict[str, Client]:
     def the_worker(path: Path, *options: str) -> Client:
         if scenario.bulk:
-            return clients.bulk(path, inputs, *options)
+            return clients.bulk(path, inputs, *scenario.worker, *options)
         return clients.the_worker(path, scenario, inputs, *options)
 
     makers: Dict[str, Callable[[], Client]] = {WORKER: lambda: the_worker(worker)}
@@ -148,6 +152,8 @@ def seen(scenario: Scenario, client: Client, folder: Path) -> Seen:
         refused=web["refused"],
         most=web["mostAtOnce"],
         overload=web["longestOverload"],
+        broken=web["disallowed"] + web["early"],
+        unusable=web["unusableBytes"],
         queries=names["queries"] / max(1, names["names"]),
         processor=ended.processor_time / len(scenario.urls) * 1e6,
     )
@@ -157,14 +163,15 @@ def median_of(each: Sequence[Seen]) -> Seen:
     return Seen(**{field.name: median([getattr(one, field.name) for one in each]) for field in fields(Seen)})
 
 
-COLUMNS = ("90 %", "last", "whole", "delivered", "429", "at once", "overload", "queries", "us/load")
+COLUMNS = ("90 %", "last", "whole", "delivered", "429", "at once", "overload", "broken", "unusable", "queries", "us/load")
 
 
 def table(scenario: Scenario, medians: Dict[str, Seen]) -> str:
     def cells(name: str, one: Seen) -> List[str]:
         times = [seconds(value) for value in (one.ninety, one.last, one.whole)]
         counts = [f"{value:,.0f}" for value in (one.delivered, one.refused, one.most)]
-        return [name, *times, *counts, f"{one.overload:.1f} s", f"{one.queries:.2f}", f"{one.processor:,.0f}"]
+        robots = [f"{one.broken:,.0f}", f"{one.unusable / 1e6:,.1f} MB"]
+        return [name, *times, *counts, f"{one.overload:.1f} s", *robots, f"{one.queries:.2f}", f"{one.processor:,.0f}"]
 
     rows = [[f"network: {scenario.name}", *COLUMNS], *(cells(name, one) for name, one in medians.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -213,5 +220,9 @@ def tell(report: Report, scenario: Scenario, samples: Dict[str, List[Seen]], med
         report.add(f"{title}: processor time a load", mine.processor, "us", at_most=450)
     if scenario.name == "silent":
         report.add(f"{title}: whole, in time-outs", mine.whole / scenario.timeout, "", at_most=4)
+    if scenario.name == "polite":
+        report.add(f"{title}: requests that break robots.txt", mine.broken, "", at_most=0)
+        for name, one in medians.items():
+            report.add(f"{title}: {name}, bytes sent for images that may not be used", one.unusable / 1e6, "MB")
     if scenario.name == "bulk":
         report.add(f"{title}: whole", mine.whole, "s", at_most=75)

@@ -136,6 +136,21 @@ def bulk() -> Scenario:
     return replace(bad(), name="bulk", bulk=True, judged="whole", fixed=[(512, 6)])
 
 
+def polite() -> Scenario:
+    """Hosts whose robots.txt disallows a folder or has a `Crawl-delay`, and hosts that refuse by a header field."""
+    urls = of_many_hosts("good", 2000, 400) + of_many_hosts("slow", 200, 20)
+    urls += [url.replace(".test/", ".test/private/") for url in of_many_hosts("private", 500, 100)]
+    urls += of_many_hosts("tagged", 200, 50)
+    random.Random(4).shuffle(urls)
+    habits = [
+        Habit("good"), Habit("slow", crawl_delay=0.5), Habit("private", disallow="/private/"),
+        Habit("tagged", robots_tag="noai", size=1_000_000),
+    ]  # fmt: skip
+    return Scenario(
+        "polite", urls, habits, 2200, curl=300, aria2=None, fixed=[], worker=["--robots=obey"], img2dataset=True, bulk=True
+    )
+
+
 def h2() -> Scenario:
     """One host over HTTP/2, 100 streams a connection. curl with 50 at once is curl as it is."""
     habits = [Habit("h2", median=0.05, sigma=0)]
@@ -164,6 +179,7 @@ SCENARIOS: Dict[str, Callable[[], Scenario]] = {
     "names": names,
     "bad": bad,
     "bulk": bulk,
+    "polite": polite,
     "h2": h2,
     "short-1": short(1),
     "short-10": short(10),

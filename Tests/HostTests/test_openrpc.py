@@ -187,7 +187,9 @@ class OpenRPCDocument(unittest.TestCase):
 
             def local(value: Any) -> Any:
                 text = json.dumps(value).replace("https://example.com/", f"{origin.url}/image/")
-                return json.loads(text.replace("/home/ann/avatar.png", str(avatar)).replace("cat.jpg", "3.jpg?etag=v1"))
+                text = text.replace("/home/ann/avatar.png", str(avatar)).replace("cat.jpg", "3.jpg?etag=v1")
+                # Longer than the range of a probe.
+                return json.loads(text.replace("5.jpg", "5.webp?bytes=48214"))
 
             command = [worker, "--cache-dir", str(Path(folder, "cache"))]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -28,6 +28,12 @@ class Habit:
     """`answer`, `reset` (the connection, when the request has come) or `ignore` (the request for ever)."""
     size: int = 10_000
     """Bytes of a body, which is a PNG."""
+    disallow: str = ""
+    """The start of the paths that robots.txt disallows."""
+    crawl_delay: float = 0
+    """The `Crawl-delay` of robots.txt. A request for an image that comes sooner is counted."""
+    robots_tag: str = ""
+    """The value of `X-Robots-Tag`, which refuses the use of the images."""
 
     def as_json(self) -> Dict[str, Any]:
         return asdict(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import socket
 import struct
@@ -39,7 +40,25 @@ class Host:
         self.refused = 0
         self.most = 0
         self.longest_overload = 0.0
+        self.disallowed = 0
+        self.early = 0
+        self.unusable_bytes = 0
+        self._last = -math.inf
         self._overloaded_since: Optional[float] = None
+
+    def is_unusable(self, path: bytes) -> bool:
+        """Whether the host does not allow the use of the image."""
+        return bool(self.habit.robots_tag) or self.is_disallowed(path)
+
+    def is_disallowed(self, path: bytes) -> bool:
+        return bool(self.habit.disallow) and path.startswith(self.habit.disallow.encode())
+
+    def note(self, path: bytes) -> None:
+        """Counts a request that breaks a rule of robots.txt. A quarter of the delay is left to the jitter of the machine."""
+        self.disallowed += self.is_disallowed(path)
+        now = time.monotonic()
+        self.early += now - self._last < 0.75 * self.habit.crawl_delay
+        self._last = now
 
     def enter(self) -> None:
         self.under_way += 1
@@ -63,7 +82,7 @@ class Host:
 
 
 class Connection:
-    __slots__ = ("socket", "descriptor", "host", "incoming", "outgoing", "path")
+    __slots__ = ("socket", "descriptor", "host", "incoming", "outgoing", "path", "is_unusable")
 
     def __init__(self, connected: socket.socket, host: Host) -> None:
         self.socket = connected
@@ -71,6 +90,8 @@ class Connection:
         self.host = host
         self.incoming = b""
         self.outgoing = b""
+        self.is_unusable = False
+        """Whether the last response is one that the host does not allow to use."""
         self.path: Optional[bytes] = None
         """The path of the current request."""
 
@@ -101,6 +122,9 @@ class WebServer:
             "connections": self._connections,
             "requests": sum(host.requests for host in hosts),
             "refused": sum(host.refused for host in hosts),
+            "disallowed": sum(host.disallowed for host in hosts),
+            "early": sum(host.early for host in hosts),
+            "unusableBytes": sum(host.unusable_bytes for host in hosts),
             "served": sorted(self._served.values()),
             "mostAtOnce": max((host.most for host in hosts if host.habit.does == "answer"), default=0),
             "mostIgnored": max((host.most for host in hosts if host.habit.does == "ignore"), default=0),
@@ -115,6 +139,8 @@ class WebServer:
                 return
             connected.setblocking(False)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # What lies in the buffer counts as sent, and a real network takes less than the loopback interface.
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
             local: str = connected.getsockname()[0]
             host = self._hosts.get(local)
             if host is None:
@@ -149,6 +175,12 @@ class WebServer:
     def _begin(self, connection: Connection) -> None:
         host, habit = connection.host, connection.host.habit
         host.requests += 1
+        assert connection.path is not None
+        if connection.path == b"/robots.txt":
+            connection.path = None
+            self._send(connection, robots_txt(habit))
+            return
+        host.note(connection.path)
         if habit.limit is not None and host.under_way >= habit.limit:
             host.refused += 1
             connection.path = None
@@ -184,7 +216,8 @@ class WebServer:
         host.leave()
         connection.path = None
         choices = self._responses[host.habit.kind]
-        if host.habit.status == 200:
+        connection.is_unusable = host.is_unusable(path)
+        if host.habit.status == 200 and not connection.is_unusable:
             self._served.setdefault(connection.socket.getsockname()[0].encode() + path, time.monotonic())
         self._send(connection, choices[zlib.crc32(path) % len(choices)])
 
@@ -197,6 +230,8 @@ class WebServer:
         except OSError:
             self._close(connection)
             return
+        if connection.is_unusable:
+            connection.host.unusable_bytes += sent
         connection.outgoing = response[sent:]
         if bool(connection.outgoing) != had_more:
             self._loop.watch_for(connection.descriptor, writable=not had_more)
@@ -209,8 +244,16 @@ class WebServer:
         connection.socket.close()
 
 
-def head(status: int, length: int) -> bytes:
-    lines = [f"HTTP/1.1 {status} {REASONS[status]}", "Content-Type: image/png", f"Content-Length: {length}"]
+def robots_txt(habit: Habit) -> bytes:
+    if not habit.disallow and not habit.crawl_delay:
+        return head(404, 0)
+    lines = ["User-agent: *", f"Disallow: {habit.disallow}", f"Crawl-delay: {habit.crawl_delay}", ""]
+    text = "\n".join(lines).encode()
+    return head(200, len(text)) + text
+
+
+def head(status: int, length: int, *further: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} {REASONS[status]}", "Content-Type: image/png", f"Content-Length: {length}", *further]
     return "\r\n".join([*lines, "Cache-Control: max-age=86400", "", ""]).encode()
 
 
@@ -219,4 +262,5 @@ def responses(habit: Habit) -> List[bytes]:
     if habit.status != 200:
         return [head(habit.status, 0)]
     bodies = [image("png", Picture(number, size=habit.size))[1].read(0, habit.size) for number in range(PICTURES)]
-    return [head(200, habit.size) + body for body in bodies]
+    further = [f"X-Robots-Tag: {habit.robots_tag}"] if habit.robots_tag else []
+    return [head(200, habit.size, *further) + body for body in bodies]

@@ -202,13 +202,16 @@ extension JobCoordinator {
 
   /// Handles the end of a transfer.
   private func ended(_ id: JobID, _ ending: Download.Outcome) {
-    let bytes =
+    let (bytes, times): (Int64, TransferTimes?) =
       switch ending.outcome {
-      case .success(let summary): summary.bytesReceived
-      case .failure(let error): error.bytesReceived
+      case .success(let summary): (summary.bytesReceived, summary.times)
+      case .failure(let error): (error.bytesReceived, error.times)
       }
     counts.bytes += bytes
     reportSignal(of: ending.outcome, by: id)
+    if let times, times.redirects == 0, let sent = times.requestSentAt {
+      scheduler.requestSent(by: id, at: sent)
+    }
     guard jobs.contains(id) else { return assertionFailure("a job lasts as long as its transfer") }
     if isSuperseded(id) { jobs[id.slot].superseded() }
     previews.cancel(of: id)

@@ -306,6 +306,22 @@ struct SchedulerOriginTests {
     #expect(queue.starts() == ["1"])
   }
 
+  @Test func `the rate counts from the time at which a request was sent`() {
+    var queue = Queue { $0.startInterval = .milliseconds(200) }
+    let places = (0..<3).map { queue.wait(for: "\($0)") }
+    #expect(queue.starts() == ["0"])
+    let sent = queue.now.advanced(by: .milliseconds(150))
+    _ = queue.pass(.milliseconds(160))
+    queue.scheduler.requestSent(by: places[0].job, at: sent)
+    _ = queue.pass(.milliseconds(189))
+    #expect(queue.starts().isEmpty)
+    _ = queue.pass(.milliseconds(1))
+    #expect(queue.starts() == ["1"])
+    queue.scheduler.requestSent(by: places[0].job, at: sent)
+    _ = queue.pass(.milliseconds(200))
+    #expect(queue.starts() == ["2"], "an older request changes nothing")
+  }
+
   @Test func `the targets of redirects share the rate of their origin`() {
     var queue = Queue()
     let places = (0..<3).map { queue.wait(for: "\($0)") }

@@ -46,4 +46,14 @@ extension Scheduler {
     origins[slot].nextStart = next
     addTimer(.release(origins.id(at: slot)), at: next)
   }
+
+  /// Moves the next request to the job's origin by the time at which the request of the job was really sent, later than
+  /// its start: the connection, or many other starts, may have taken a while.
+  mutating func requestSent(by id: JobID, at sent: ContinuousClock.Instant) {
+    guard let slot = jobs[id]?.origin, let interval = interval(of: slot) else { return }
+    let next = sent.advanced(by: interval)
+    guard next > latest, next > origins[slot].nextStart ?? latest else { return }
+    pace(slot, after: sent)
+    reconsider(slot)
+  }
 }
