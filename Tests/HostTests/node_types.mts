@@ -122,6 +122,8 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
   const path: string = image.path;
   const { kept, placeholder, response, timing } = image;
   void [kept === true, placeholder?.thumbhash, response?.headers["etag"], timing?.totalMs.toFixed()];
+  await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: { x: 0.5, y: 0.3 } } });
+  await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: "attention" } });
   await worker.load(new URL(url), { headers: new Headers({ a: "b" }) });
   await worker.load(url, { headers: new Map([["a", "b"]]) });
   await worker.load(url, { headers: [["a", "b"]] });

@@ -482,6 +482,13 @@ class Crop(TypedDict):
     height: int
 
 
+class FocalPoint(TypedDict):
+    """In fractions of the sides of the oriented source, from 0 to 1."""
+
+    x: float
+    y: float
+
+
 class Transform(TypedDict, total=False):
     """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/reference.md."""
 
@@ -490,7 +497,7 @@ class Transform(TypedDict, total=False):
     fit: Optional[Literal["inside", "contain", "cover", "fill"]]
     enlarge: Optional[bool]
     rotate: Optional[Literal["auto", "none"]]
-    crop: Optional[Crop]
+    crop: Optional[Union[Crop, FocalPoint, Literal["attention", "entropy"]]]
     format: Optional[Literal["keep", "jpeg", "png", "webp", "avif"]]
     quality: Optional[int]
     frames: Optional[Literal["first", "all"]]
