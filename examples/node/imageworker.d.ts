@@ -98,6 +98,8 @@ export interface LoadParams<D extends Deliver = Deliver> {
   saveTo?: string | URL;
   transform?: Transform;
   placeholder?: boolean;
+  /** Facts about the original. */
+  facts?: readonly "perceptualHash"[];
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;
@@ -347,6 +349,8 @@ export interface ImageFacts {
   /** If over 1. */
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
+  /** 16 hexadecimal digits. */
+  perceptualHash?: string;
   source?: { bytes: number; format: Format; width?: number; height?: number };
   timing?: Timing;
 }

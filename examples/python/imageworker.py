@@ -529,6 +529,7 @@ class LoadParams(TypedDict, total=False):
     save_to: Optional[_AbsolutePath]
     transform: Optional[Transform]
     placeholder: Optional[bool]
+    facts: Optional[Sequence[Literal["perceptualHash"]]]
     validate: Optional[Literal["none", "header", "decode"]]
     events: Optional[Sequence[LoadEventName]]
     timeout: Optional[Seconds]
@@ -1217,6 +1218,11 @@ class Image:
     @property
     def placeholder(self) -> Optional[Placeholder]:
         return _parsed(Placeholder, self.wire["placeholder"]) if "placeholder" in self.wire else None
+
+    @property
+    def perceptual_hash(self) -> Optional[str]:
+        """With `facts=["perceptualHash"]`: 16 hexadecimal digits."""
+        return self.wire.get("perceptualHash")
 
     @property
     def source(self) -> Optional[Source]:
