@@ -6,10 +6,10 @@ internal import Platform
 /// bit is 1 if its coefficient is greater than the median of the 8 x 8 lowest frequencies, including the constant one.
 /// The first bit is the highest one; rows of equal vertical frequency follow each other.
 ///
-/// Pillow resizes the direction first that leaves fewer pixels, and rounds in between. Its versions before 13 always
-/// resize the width first: a pixel may then differ by 1.
+/// Pillow rounds between the two directions. Pillow 13 resizes the height first if that is the smaller part of the work,
+/// and so does this; Pillow 11 always resizes the width first.
 ///
-/// It keeps 128 bytes for each pixel of the shorter side, and 24 bytes for each pixel of both sides for the filters.
+/// It keeps 128 bytes for each pixel of the width if the height is resized first, and 24 bytes for each pixel of both sides for the filters.
 package struct PerceptualHash {
   /// The longest side of an image: the filters then take 25 MB.
   package static let maxSide = 1 << 20
@@ -32,7 +32,8 @@ package struct PerceptualHash {
   package init(width: Int, height: Int) {
     across = PillowFilter(from: width, to: Self.side)
     down = PillowFilter(from: height, to: Self.side)
-    isNarrowedFirst = width >= height
+    // Found by comparing both orders with Pillow 13 for widths from 20 to 900 and heights from 10 to 2000.
+    isNarrowedFirst = height <= Self.side || height - Self.side <= 2 * (width - Self.side)
     columns = isNarrowedFirst ? Self.side : width
     sums = [Int32](repeating: PillowFilter.half, count: Self.side * columns)
     row = [Int32](repeating: 0, count: columns)

@@ -25,9 +25,8 @@ extension DecodeCoordinator {
 
   /// Adds the facts of an original to a stored variant of it, which may have been made before they were known.
   func withFacts(of original: Candidate, _ variant: Candidate) -> Candidate {
-    guard let facts = original.response.metadata?.facts, !facts.known.isSubset(of: variant.response.metadata?.facts.known ?? []) else {
-      return variant
-    }
+    let known = variant.response.metadata?.facts.known ?? []
+    guard let facts = original.response.metadata?.facts, !facts.known.isSubset(of: known) else { return variant }
     return adding(DecodeMetadata(facts: facts), of: variant)
   }
 
