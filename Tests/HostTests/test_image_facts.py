@@ -179,7 +179,8 @@ class PerceptualHash(WithWorker):
         self.assertNotIn("perceptualHash", self.load("same.png", body))
 
     def test_other_facts_are_refused(self) -> None:
-        for facts in ("perceptualHash", [], ["hash"], [7], {}, None):
+        refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], [7], {}, None)
+        for facts in refused:
             with self.subTest(facts=facts):
                 error = self.worker.call("load", url="http://127.0.0.1:1/", facts=facts)["error"]
                 self.assertEqual((error["code"], error["data"]["member"]), (-32602, "facts"))
