@@ -122,6 +122,10 @@ static inline int cvips_extract_area(VipsImage *in, VipsImage **out, int x, int 
   return vips_extract_area(in, out, x, y, width, height, NULL);
 }
 
+static inline int cvips_smartcrop(VipsImage *in, VipsImage **out, int width, int height, VipsInteresting interesting) {
+  return vips_smartcrop(in, out, width, height, "interesting", interesting, NULL);
+}
+
 static inline int cvips_extract_bands(VipsImage *in, VipsImage **out, int first, int count) {
   return vips_extract_band(in, out, first, "n", count, NULL);
 }

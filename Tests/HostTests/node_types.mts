@@ -107,6 +107,7 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
     saveTo: new URL("file:///tmp/cat.jpg"),
     transform: { width: 256, fit: "cover", crop: { x: 0, y: 0, width: 9, height: 9 }, frames: "all", cornerRadius: 3 },
     placeholder: true,
+    facts: ["perceptualHash"],
     validate: "decode",
     events: ["started", "preview"],
     timeoutMs: 5000,
@@ -120,8 +121,11 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
     onEvent: onLoadEvent,
   });
   const path: string = image.path;
-  const { kept, placeholder, response, timing } = image;
+  const { kept, placeholder, perceptualHash, response, timing } = image;
+  void perceptualHash?.length;
   void [kept === true, placeholder?.thumbhash, response?.headers["etag"], timing?.totalMs.toFixed()];
+  await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: { x: 0.5, y: 0.3 } } });
+  await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: "attention" } });
   await worker.load(new URL(url), { headers: new Headers({ a: "b" }) });
   await worker.load(url, { headers: new Map([["a", "b"]]) });
   await worker.load(url, { headers: [["a", "b"]] });

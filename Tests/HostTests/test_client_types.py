@@ -151,7 +151,8 @@ class Names(unittest.TestCase):
         self.check_record(imageworker.Timing, image["timing"])
         self.check_record(imageworker.HTTPResponse, SCHEMAS["HTTPResponse"])
         self.assertEqual(members(imageworker.Want).keys(), SCHEMAS["Want"]["properties"].keys())
-        self.assertEqual(members(imageworker.Crop).keys(), SCHEMAS["Transform"]["properties"]["crop"]["properties"].keys())
+        for kind in (imageworker.Crop, imageworker.FocalPoint):
+            self.assertEqual(members(kind).keys(), SCHEMAS[kind.__name__]["properties"].keys())
 
     def test_results_of_other_methods(self) -> None:
         self.check_record(imageworker.Cleared, SCHEMAS["ClearResult"])

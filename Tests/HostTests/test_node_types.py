@@ -128,7 +128,8 @@ class Types(unittest.TestCase):
             ("DiskStats", stats["disk"]),
             ("Timing", SCHEMAS["Image"]["properties"]["timing"]),
             ("Pixels", SCHEMAS["Image"]["properties"]["pixels"]),
-            ("Crop", SCHEMAS["Transform"]["properties"]["crop"]),
+            ("Crop", SCHEMAS["Crop"]),
+            ("FocalPoint", SCHEMAS["FocalPoint"]),
         ):
             with self.subTest(of=name):
                 document = {member: enum(value) for member, value in schema["properties"].items()}

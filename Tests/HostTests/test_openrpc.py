@@ -136,7 +136,7 @@ class OpenRPCDocument(unittest.TestCase):
         schemas = self.wire.document["components"]["schemas"]
         sent = {path.split(".")[1] for path, schema in schemas_in(schemas) if schema.get("additionalProperties") is False}
         params = {method["x-params"]["$ref"].rpartition("/")[2] for method in self.wire.methods.values()}
-        self.assertEqual(sent, params | {"Client", "Crop", "Transform", "PrefetchItem", "Want"})
+        self.assertEqual(sent, params | {"Client", "Crop", "FocalPoint", "Transform", "PrefetchItem", "Want"})
 
     def test_everything_has_a_description(self) -> None:
         for name, schema in self.wire.document["components"]["schemas"].items():

@@ -50,6 +50,12 @@ export interface Crop {
   height: number;
 }
 
+/** In fractions of the sides of the oriented source, from 0 to 1. */
+export interface FocalPoint {
+  x: number;
+  y: number;
+}
+
 /** The members of `transform`. See protocol/images.md. */
 export interface Transform {
   width?: number;
@@ -57,7 +63,8 @@ export interface Transform {
   fit?: "inside" | "contain" | "cover" | "fill";
   enlarge?: boolean;
   rotate?: "auto" | "none";
-  crop?: Crop;
+  /** A rectangle of the source; or, with `fit: "cover"`, the part that is kept. */
+  crop?: Crop | FocalPoint | "attention" | "entropy";
   format?: "keep" | "jpeg" | "png" | "webp" | "avif";
   /** 1 to 100. Default: 80, in AVIF 60; a WebP of unscaled artwork is lossless. */
   quality?: number;
@@ -91,6 +98,8 @@ export interface LoadParams<D extends Deliver = Deliver> {
   saveTo?: string | URL;
   transform?: Transform;
   placeholder?: boolean;
+  /** Facts about the original. */
+  facts?: readonly "perceptualHash"[];
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;
@@ -340,6 +349,8 @@ export interface ImageFacts {
   /** If over 1. */
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
+  /** 16 hexadecimal digits. */
+  perceptualHash?: string;
   source?: { bytes: number; format: Format; width?: number; height?: number };
   timing?: Timing;
 }

@@ -482,6 +482,13 @@ class Crop(TypedDict):
     height: int
 
 
+class FocalPoint(TypedDict):
+    """In fractions of the sides of the oriented source, from 0 to 1."""
+
+    x: float
+    y: float
+
+
 class Transform(TypedDict, total=False):
     """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/reference.md."""
 
@@ -490,7 +497,7 @@ class Transform(TypedDict, total=False):
     fit: Optional[Literal["inside", "contain", "cover", "fill"]]
     enlarge: Optional[bool]
     rotate: Optional[Literal["auto", "none"]]
-    crop: Optional[Crop]
+    crop: Optional[Union[Crop, FocalPoint, Literal["attention", "entropy"]]]
     format: Optional[Literal["keep", "jpeg", "png", "webp", "avif"]]
     quality: Optional[int]
     frames: Optional[Literal["first", "all"]]
@@ -522,6 +529,7 @@ class LoadParams(TypedDict, total=False):
     save_to: Optional[_AbsolutePath]
     transform: Optional[Transform]
     placeholder: Optional[bool]
+    facts: Optional[Sequence[Literal["perceptualHash"]]]
     validate: Optional[Literal["none", "header", "decode"]]
     events: Optional[Sequence[LoadEventName]]
     timeout: Optional[Seconds]
@@ -1210,6 +1218,11 @@ class Image:
     @property
     def placeholder(self) -> Optional[Placeholder]:
         return _parsed(Placeholder, self.wire["placeholder"]) if "placeholder" in self.wire else None
+
+    @property
+    def perceptual_hash(self) -> Optional[str]:
+        """With `facts=["perceptualHash"]`: 16 hexadecimal digits."""
+        return self.wire.get("perceptualHash")
 
     @property
     def source(self) -> Optional[Source]:

@@ -76,6 +76,7 @@ extension DecodeTask.Output {
     case .pixels: "pixels"
     case .check: "check"
     case .placeholder: "placeholder"
+    case .facts: "facts"
     case .preview: "preview"
     }
   }

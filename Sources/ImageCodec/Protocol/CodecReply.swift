@@ -21,6 +21,7 @@ package enum CodecReply: Sendable, Hashable {
         message[number: "color"] = Int(placeholder.color)
         message["thumbHash"] = placeholder.thumbHash.map { String($0) }.joined(separator: ",")
       }
+      decoded.facts.add(to: &message)
     case .failed(let error):
       message["says"] = "failed"
       (message["kind"], message["text"]) = error.named
@@ -49,6 +50,8 @@ package enum CodecReply: Sendable, Hashable {
         guard bytes.count <= 64, color <= 0xFFFFFF else { return nil }
         decoded.placeholder = Placeholder(thumbHash: bytes, color: color)
       }
+      guard let facts = ImageFacts(message) else { return nil }
+      decoded.facts = facts
       self = .done(decoded)
     case "failed":
       guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))

@@ -2,6 +2,7 @@
 package struct CodecRequest: Sendable, Hashable {
   package enum Output: Sendable, Hashable {
     case encoded, pixels, check, placeholder
+    case facts(FactSet)
     case preview(maxSide: Int)
   }
 
@@ -28,6 +29,7 @@ package struct CodecRequest: Sendable, Hashable {
     case .pixels: output = .pixels
     case .check: output = .check
     case .placeholder: output = .placeholder
+    case .facts(let facts): output = .facts(facts)
     case .preview(_, let maxSide): output = .preview(maxSide: maxSide)
     }
   }
@@ -44,6 +46,9 @@ package struct CodecRequest: Sendable, Hashable {
     case .pixels: message["output"] = "pixels"
     case .check: message["output"] = "check"
     case .placeholder: message["output"] = "placeholder"
+    case .facts(let facts):
+      message["output"] = "facts"
+      message[number: "facts"] = facts.rawValue
     case .preview(let maxSide):
       message["output"] = "preview"
       message[number: "maxSide"] = maxSide
@@ -65,6 +70,9 @@ package struct CodecRequest: Sendable, Hashable {
     case "pixels": output = .pixels
     case "check": output = .check
     case "placeholder": output = .placeholder
+    case "facts":
+      guard let facts = message[number: "facts"] else { return nil }
+      output = .facts(FactSet(rawValue: facts))
     case "preview":
       guard let maxSide = message[number: "maxSide"], maxSide > 0 else { return nil }
       output = .preview(maxSide: maxSide)

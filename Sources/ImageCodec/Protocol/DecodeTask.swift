@@ -16,6 +16,8 @@ public struct DecodeTask: Sendable {
     case check
     /// Only the placeholder.
     case placeholder
+    /// Only these facts.
+    case facts(FactSet)
     /// The decodable part of a partial image, as JPEG, or as PNG if it has alpha. `maxSide` limits the longer side.
     case preview(String, maxSide: Int)
   }
@@ -55,7 +57,7 @@ public struct DecodeTask: Sendable {
   var outputPath: String? {
     switch output {
     case .encoded(let path), .pixels(let path), .preview(let path, _): path
-    case .check, .placeholder: nil
+    case .check, .placeholder, .facts: nil
     }
   }
 }

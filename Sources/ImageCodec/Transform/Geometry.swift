@@ -8,7 +8,8 @@ public struct Geometry: Sendable, Hashable {
   /// The width of the result.
   public var width: Int
   public var height: Int
-  /// The position of the scaled part in the result: negative if it is cut, positive if the background shows.
+  /// The position of the scaled part in the result: negative if it is cut, positive if the background shows. If the
+  /// focus needs the pixels, it is that of the centre.
   public var x: Int
   public var y: Int
 }
@@ -38,11 +39,21 @@ extension Transform {
     case .contain: (geometry.width, geometry.height) = (width, height)
     case .cover: (geometry.width, geometry.height) = (min(width, scaledWidth), min(height, scaledHeight))
     }
-    if fit == .cover, scaledWidth > crop.width || scaledHeight > crop.height { return geometry.narrowed() }
     // Cut or padded equally on both sides; if the difference is odd, the second side gets one pixel more.
     geometry.x = (geometry.width - scaledWidth) / 2
     geometry.y = (geometry.height - scaledHeight) / 2
-    return geometry
+    guard fit == .cover else { return geometry }
+    if case .point(let x, let y) = focus {
+      geometry.x = -Self.start(ofMiddle: x, cut: geometry.width, of: scaledWidth)
+      geometry.y = -Self.start(ofMiddle: y, cut: geometry.height, of: scaledHeight)
+    }
+    let isEnlarged = scaledWidth > crop.width || scaledHeight > crop.height
+    return isEnlarged && !focus.needsPixels ? geometry.narrowed() : geometry
+  }
+
+  /// The start of a part of a side whose middle is as near as possible to a fraction of the side.
+  private static func start(ofMiddle fraction: Double, cut: Int, of scaled: Int) -> Int {
+    min(scaled - cut, max(0, Int((fraction * Double(scaled) - Double(cut) / 2).rounded(.down))))
   }
 
   /// The same as `geometry(width:height:)`, for the size in a file's header and its EXIF orientation.
@@ -92,23 +103,25 @@ extension Geometry {
   /// The same result from a smaller part: if the part is scaled up and then cut, less of it is scaled.
   fileprivate func narrowed() -> Geometry {
     var narrow = self
-    let across = Self.narrowed(crop.width, scaled: scaledWidth, cut: width, factor: (scaledHeight, crop.height))
+    let across = Self.narrowed(
+      crop.width, scaled: scaledWidth, before: -x, cut: width, factor: (scaledHeight, crop.height))
     (narrow.crop.x, narrow.crop.width) = (crop.x + across.start, across.side)
     (narrow.scaledWidth, narrow.x) = (across.scaled, across.offset)
-    let down = Self.narrowed(crop.height, scaled: scaledHeight, cut: height, factor: (scaledWidth, crop.width))
+    let down = Self.narrowed(
+      crop.height, scaled: scaledHeight, before: -y, cut: height, factor: (scaledWidth, crop.width))
     (narrow.crop.y, narrow.crop.height) = (crop.y + down.start, down.side)
     (narrow.scaledHeight, narrow.y) = (down.scaled, down.offset)
     return narrow
   }
 
   /// - Parameters:
-  ///   - cut: the length of the middle of the scaled side that stays.
+  ///   - before: the length that is cut before the part that stays.
+  ///   - cut: the length of the part of the scaled side that stays.
   ///   - factor: the scale of the side as a fraction, namely that of the side that is not cut.
   private static func narrowed(
-    _ side: Int, scaled: Int, cut: Int, factor: (Int, Int)
+    _ side: Int, scaled: Int, before: Int, cut: Int, factor: (Int, Int)
   ) -> (start: Int, side: Int, scaled: Int, offset: Int) {
-    let before = (scaled - cut) / 2
-    guard before > 0 else { return (0, side, scaled, (cut - scaled) / 2) }
+    guard scaled > cut else { return (0, side, scaled, 0) }
     let start = max(0, before * factor.1 / factor.0 - reach)
     let end = min(side, (before + cut) * factor.1 / factor.0 + 1 + reach)
     func place(_ pixel: Int) -> Int { pixel == side ? scaled : (pixel * factor.0 + factor.1 / 2) / factor.1 }

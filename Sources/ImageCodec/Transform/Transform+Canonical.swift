@@ -16,6 +16,7 @@ extension Transform {
     if let width { add("w", "\(width)") }
     if let height { add("h", "\(height)") }
     if fit != .inside { add("fit", fit.rawValue) }
+    if fit == .cover, let focus = focus.canonical { add("focus", focus) }
     if enlarge, width != nil || height != nil { add("enlarge", "1") }
     if blur != 0 { add("blur", "\(blur)") }
     if isGrayscale { add("gray", "1") }
@@ -65,6 +66,10 @@ extension Transform {
       guard let fit = Fit(rawValue: String(value)) else { return false }
       self.fit = fit
       return true
+    case "focus":
+      guard let focus = Focus(canonical: value) else { return false }
+      self.focus = focus
+      return true
     case "enlarge":
       enlarge = value == "1"
       return enlarge
@@ -111,5 +116,28 @@ extension Transform {
   private static func hexadecimal(_ color: UInt32) -> String {
     let digits = String(color & 0xFFFFFF, radix: 16)
     return String(repeating: "0", count: 6 - digits.count) + digits
+  }
+}
+
+extension Transform.Focus {
+  /// Nil for the centre, also if it is given as a point.
+  fileprivate var canonical: String? {
+    switch self {
+    case .center, .point(x: 0.5, y: 0.5): nil
+    case .point(let x, let y): "\(x):\(y)"
+    case .attention: "attention"
+    case .entropy: "entropy"
+    }
+  }
+
+  fileprivate init?(canonical text: Substring) {
+    switch text {
+    case "attention": self = .attention
+    case "entropy": self = .entropy
+    default:
+      let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { Double($0) ?? -1 }
+      guard numbers.count == 2, numbers.allSatisfy(Transform.fractions.contains) else { return nil }
+      self = .point(x: numbers[0], y: numbers[1])
+    }
   }
 }

@@ -9,7 +9,7 @@ public struct Transform: Sendable, Hashable {
     case inside
     /// As `inside`, with the rest of the box filled with the background.
     case contain
-    /// Scaled to cover the whole box, with the image's proportions; the excess is cut equally on both sides.
+    /// Scaled to cover the whole box, with the image's proportions; the excess is cut, see `Focus`.
     case cover
     /// Stretched to the box.
     case fill
@@ -33,10 +33,27 @@ public struct Transform: Sendable, Hashable {
     }
   }
 
+  /// The part of the image that `Fit.cover` keeps.
+  public enum Focus: Sendable, Hashable {
+    /// The excess is cut equally on both sides.
+    case center
+    /// The middle of the result is as near as possible to this point of the cropped, oriented source. Both numbers are
+    /// fractions of its sides: 0, 0 is the top left corner.
+    case point(x: Double, y: Double)
+    /// The part that libvips finds most likely to draw the eye: edges, skin and saturated colours.
+    case attention
+    /// The part with the highest entropy, as libvips finds it.
+    case entropy
+
+    /// Whether the position depends on the pixels.
+    public var needsPixels: Bool { self == .attention || self == .entropy }
+  }
+
   /// The box of the result, in pixels.
   public var width: Int?
   public var height: Int?
   public var fit = Fit.inside
+  public var focus = Focus.center
   /// Whether a side may be scaled up.
   public var enlarge = false
   /// Whether the EXIF orientation is applied.
@@ -64,6 +81,8 @@ public struct Transform: Sendable, Hashable {
   /// The permitted offsets of a crop, and below them its permitted sizes.
   public static let cropOffsets = -1_000_000_000...1_000_000_000
   public static let cropSides = 1...1_000_000_000
+  /// The permitted numbers of a focal point.
+  public static let fractions = 0.0...1.0
   public static let writableFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
 
   static let usualBackground: UInt32 = 0xFFFFFF

@@ -31,6 +31,16 @@ public final class DecodeMetadata: Sendable, Equatable {
     }
   }
 
+  /// Facts of the original that hosts asked for; nil if not known. They are kept with images in memory, and computed
+  /// again for those on disk.
+  public struct Facts: Sendable, Equatable {
+    public var perceptualHash: UInt64?
+
+    public init(perceptualHash: UInt64? = nil) { self.perceptualHash = perceptualHash }
+
+    func adding(_ other: Facts) -> Facts { Facts(perceptualHash: other.perceptualHash ?? perceptualHash) }
+  }
+
   /// Nil for originals.
   public let source: Source?
   public let placeholder: Placeholder?
@@ -38,27 +48,31 @@ public final class DecodeMetadata: Sendable, Equatable {
   public let isChecked: Bool
   /// Whether the original is incomplete or damaged but decodes.
   public let isDamaged: Bool
+  public let facts: Facts
 
   public init(
-    source: Source? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false
+    source: Source? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false,
+    facts: Facts = Facts()
   ) {
     self.source = source
     self.placeholder = placeholder
     self.isChecked = isChecked
     self.isDamaged = isDamaged
+    self.facts = facts
   }
 
   /// Merges the metadata that another decode of the same image has found.
   public func adding(_ other: DecodeMetadata) -> DecodeMetadata {
     DecodeMetadata(
       source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
-      isChecked: other.isChecked || isChecked, isDamaged: other.isDamaged || isDamaged)
+      isChecked: other.isChecked || isChecked, isDamaged: other.isDamaged || isDamaged,
+      facts: facts.adding(other.facts))
   }
 
   public static func == (left: DecodeMetadata, right: DecodeMetadata) -> Bool {
     left === right
       || left.source == right.source && left.placeholder == right.placeholder && left.isChecked == right.isChecked
-        && left.isDamaged == right.isDamaged
+        && left.isDamaged == right.isDamaged && left.facts == right.facts
   }
 }
 

@@ -1,3 +1,4 @@
+internal import ImageCodec
 internal import Text
 
 /// Single flight for decodes: one decode for all loads that need the same work, and the loads that wait for it.
@@ -17,6 +18,8 @@ struct DecodeCoalescer {
     var from: String
     var to: String
     var step: DecodePlan.Step
+    /// The facts that a variant carries: a load that needs more of them does not join.
+    var facts: FactSet = []
     /// Results that may be cached are not shared with those that may not, nor cleared ones with later ones.
     var retention: Candidate.Retention
     /// The load, for pixels, which are never shared; otherwise nil.

@@ -5,23 +5,30 @@ internal import Tracing
 
 /// Completes a decode with the output of the decoder.
 extension DecodeCoordinator {
-  /// Merges the result of a check or a placeholder into the cached metadata and continues the loads.
+  /// Merges the result of a check, facts or a placeholder into the cached metadata and continues the loads.
   func merge(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let found = DecodeMetadata(
       source: decode.candidate.response.metadata?.source,
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: decode.step == .check,
-      isDamaged: decoded.isDamaged)
+      isDamaged: decoded.isDamaged, facts: DecodeMetadata.Facts(decoded.facts))
     let candidate = adding(found, of: decode.candidate)
     decode.keepFile()
     proceed(id, with: candidate)
   }
 
   /// Merges metadata into that of a stored image, in the candidate and in the cache.
-  private func adding(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
+  func adding(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
     if !candidate.isTransient { cache?.updateMetadata(of: candidate) }
     return candidate
+  }
+
+  /// Adds the facts of an original to a stored variant of it, which may have been made before they were known.
+  func withFacts(of original: Candidate, _ variant: Candidate) -> Candidate {
+    let known = variant.response.metadata?.facts.known ?? []
+    guard let facts = original.response.metadata?.facts, !facts.known.isSubset(of: known) else { return variant }
+    return adding(DecodeMetadata(facts: facts), of: variant)
   }
 
   /// Returns the original of a variant or of pixels, after recording damage that the decoder reported.
@@ -42,7 +49,7 @@ extension DecodeCoordinator {
       source: DecodeMetadata.Source(original),
       placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
       isChecked: original.metadata?.isChecked == true,
-      isDamaged: original.metadata?.isDamaged == true)
+      isDamaged: original.metadata?.isDamaged == true, facts: original.metadata?.facts ?? .init())
     let waiters = waiters(for: id)
     var tiers: LoadRequest.Tiers = []
     if !decode.candidate.isTransient {

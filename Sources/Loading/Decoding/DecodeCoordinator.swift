@@ -58,7 +58,7 @@ final class DecodeCoordinator {
   ) {
     let response = candidate.response
     if step == .encode, let variant = cache?.variantInMemory(of: candidate, named: load.request.variant) {
-      client?.deliver(variant, to: load, as: status, at: stage)
+      client?.deliver(withFacts(of: candidate, variant), to: load, as: status, at: stage)
       return
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
@@ -70,7 +70,8 @@ final class DecodeCoordinator {
     let work = DecodeCoalescer.Work(
       key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
-      retention: candidate.retention, owner: step == .pixels ? load.id : nil)
+      facts: step == .encode ? load.request.processing?.facts ?? [] : [], retention: candidate.retention,
+      owner: step == .pixels ? load.id : nil)
     let subscription = DecodeCoalescer.Subscription(load: load.id, stage: stage)
     let subscriber = DecodeCoalescer.Subscriber(priority: load.priority, status: status, isUrgent: isUrgent)
     switch coalescer.take(subscription, as: subscriber, for: work) {
@@ -117,7 +118,7 @@ final class DecodeCoordinator {
     case .found(var variant):
       variant.retention = decode.candidate.retention
       cache?.mark(&variant)
-      proceed(id, with: variant)
+      proceed(id, with: withFacts(of: decode.candidate, variant))
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
       let source = WorkSource()

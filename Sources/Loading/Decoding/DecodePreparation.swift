@@ -92,6 +92,7 @@ struct DecodePreparation: Sendable {
     switch step {
     case .check: return .check
     case .placeholder: return .placeholder
+    case .facts(let facts): return .facts(facts)
     case .encode: return .encoded(try storage.scratch.assumeIsolated { try $0.newPath() })
     case .pixels:
       let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)

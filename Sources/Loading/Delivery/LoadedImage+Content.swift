@@ -29,6 +29,9 @@ extension LoadedImage {
       data: request.delivery == .data ? content.bytes : nil,
       placeholder: request.processing?.wantsPlaceholder == true ? response.metadata?.placeholder : nil,
       head: request.wantsResponse || request.validation == .none ? Response(response, as: status, now: now) : nil)
+    if let wanted = request.processing?.facts, !wanted.isEmpty, let known = response.metadata?.facts {
+      facts = known.only(wanted)
+    }
   }
 
   /// The result of a probe that ended before the body was complete.

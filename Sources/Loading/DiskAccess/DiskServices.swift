@@ -289,7 +289,7 @@ extension DiskServices {
   /// Removes the output of a decoder, written or not. May be called from any thread.
   func discard(_ output: DecodeTask.Output) {
     switch output {
-    case .check, .placeholder: break
+    case .check, .placeholder, .facts: break
     case .encoded(let path), .preview(let path, _): executor.run { remove(fileAt: path) }
     case .pixels(let path): executor.run { self.pixels.assumeIsolated { $0.drop(path) } }
     }

@@ -7,6 +7,8 @@ public final class DecodePlan: Sendable {
   public let transform: Transform?
   public let deliversPixels: Bool
   public let wantsPlaceholder: Bool
+  /// The facts of the original that the result contains.
+  public let facts: FactSet
   /// Whether every pixel must decode (`validate: decode`).
   public let checks: Bool
   /// The name under which the result is stored: the canonical form of the transform. Empty for the original, and for
@@ -15,14 +17,17 @@ public final class DecodePlan: Sendable {
 
   /// Returns nil if nothing needs a decoder.
   public static func asked(
-    transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false
+    transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false,
+    facts: FactSet = []
   ) -> DecodePlan? {
-    guard transform != nil || deliversPixels || wantsPlaceholder || checks else { return nil }
-    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks)
+    guard transform != nil || deliversPixels || wantsPlaceholder || checks || !facts.isEmpty else { return nil }
+    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts)
   }
 
-  private init(_ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool) {
-    (self.transform, self.deliversPixels) = (transform, deliversPixels)
+  private init(
+    _ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool, _ facts: FactSet
+  ) {
+    (self.transform, self.deliversPixels, self.facts) = (transform, deliversPixels, facts)
     (self.wantsPlaceholder, self.checks) = (wantsPlaceholder, checks)
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
@@ -30,6 +35,8 @@ public final class DecodePlan: Sendable {
   /// One operation of a decoder, in the order in which they are performed.
   enum Step: Hashable, Sendable {
     case check
+    /// Computes facts of the original.
+    case facts(FactSet)
     /// Encodes the variant.
     case encode
     case pixels
@@ -40,16 +47,20 @@ public final class DecodePlan: Sendable {
   func step(for response: StoredResponse) -> Step? {
     let metadata = response.metadata
     if checks, metadata?.isChecked != true { return .check }
+    let missing = facts.subtracting(metadata?.facts.known ?? [])
+    if response.variant.isEmpty, !missing.isEmpty { return .facts(missing) }
     if deliversPixels { return .pixels }
     if response.variant != variant { return .encode }
     if wantsPlaceholder, metadata?.placeholder == nil { return .placeholder }
     return nil
   }
 
-  /// Whether a stored variant can be used. A variant can no longer be checked, so its original must have been if a
-  /// check is wanted.
+  /// Whether a stored variant can be used. The original can no longer be checked, so it must have been if a check is
+  /// wanted, and its facts must be known.
   func accepts(variant response: StoredResponse) -> Bool {
-    response.variant == variant && (!checks || response.metadata?.isChecked == true)
+    let metadata = response.metadata
+    guard response.variant == variant, !checks || metadata?.isChecked == true else { return false }
+    return facts.isEmpty || facts.isSubset(of: metadata?.facts.known ?? [])
   }
 }
 
@@ -61,5 +72,16 @@ extension LoadRequest {
   /// memory.
   func tiersOfOriginal(hasDisk: Bool) -> Tiers {
     hasDisk && !variant.isEmpty && store.contains(.disk) ? store.subtracting(.memory) : store
+  }
+}
+
+extension DecodeMetadata.Facts {
+  var known: FactSet { perceptualHash == nil ? [] : .perceptualHash }
+
+  init(_ facts: ImageFacts) { self.init(perceptualHash: facts.perceptualHash) }
+
+  /// The facts that were asked for.
+  func only(_ facts: FactSet) -> DecodeMetadata.Facts {
+    DecodeMetadata.Facts(perceptualHash: facts.contains(.perceptualHash) ? perceptualHash : nil)
   }
 }

@@ -32,6 +32,8 @@ public struct LoadedImage: Sendable {
   /// The original of a transform's result.
   public var source: Source?
   public var placeholder: Placeholder?
+  /// The facts of the original that were asked for.
+  public var facts = Facts()
   /// Whether the original is incomplete or faulty, but could be decoded.
   public var isDamaged = false
   /// The final URL after redirects, if any.
@@ -47,6 +49,7 @@ public struct LoadedImage: Sendable {
   public var timeline: LoadTimeline?
 
   public typealias Placeholder = DecodeMetadata.Placeholder
+  public typealias Facts = DecodeMetadata.Facts
   public typealias Source = DecodeMetadata.Source
 
   /// Decoded pixels in shared memory: rows of 8-bit sRGB, upright, with straight alpha. Owned by the host until it

@@ -19,6 +19,7 @@ extension JSONWriter {
     if let pixels = image.pixels { members(of: pixels) }
     if let source = image.source { members(of: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
+    members(of: image.facts)
     if image.isDamaged { member("damaged", true) }
     // The URLs of a host have the same limit.
     if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
@@ -92,6 +93,13 @@ extension JSONWriter {
       writer.member("thumbhash", base64: placeholder.thumbHash)
       let digits = String(placeholder.color & 0xFFFFFF, radix: 16)
       writer.member("color", "#" + String(repeating: "0", count: 6 - digits.count) + digits)
+    }
+  }
+
+  private mutating func members(of facts: LoadedImage.Facts) {
+    if let hash = facts.perceptualHash {
+      let digits = String(hash, radix: 16)
+      member("perceptualHash", String(repeating: "0", count: 16 - digits.count) + digits)
     }
   }
 

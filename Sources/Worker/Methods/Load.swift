@@ -66,7 +66,8 @@ enum LoadParameters {
     }
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
-      wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode)
+      wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
+      facts: try facts(params))
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -163,6 +164,21 @@ enum LoadParameters {
       names.append(name)
     }
     return names
+  }
+
+  private static func facts(_ params: Parameters) throws(RPCError) -> FactSet {
+    guard let value = params.value("facts") else { return [] }
+    let names = FactSet.named.map(\.name).joined(separator: ", ")
+    let problem = RPCError.invalidParams(member: "facts", "facts must be an array of one or more of \(names)")
+    guard case .array(let elements) = value, !elements.isEmpty else { throw problem }
+    var facts: FactSet = []
+    for element in elements {
+      guard case .string(let name) = element, let known = FactSet.named.first(where: { $0.name == name }) else {
+        throw problem
+      }
+      facts.formUnion(known.fact)
+    }
+    return facts
   }
 
   private static func digest(_ params: Parameters) throws(RPCError) -> [UInt8]? {

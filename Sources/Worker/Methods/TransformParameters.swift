@@ -17,7 +17,7 @@ enum TransformParameters {
     transform.fit = try fit(params, transform)
     transform.enlarge = try params.flag("enlarge") ?? false
     transform.isOriented = try params.choice("rotate", Rotation.self) != Rotation.none
-    transform.crop = try crop(params)
+    try readCrop(params, into: &transform)
     transform.format = try params.choice("format", Format.self)?.format
     transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
@@ -40,7 +40,39 @@ enum TransformParameters {
     return fit
   }
 
-  private static func crop(_ params: Parameters) throws(RPCError) -> Transform.Crop? {
+  /// Reads a part of the source, or the part that a cover keeps. An object without sides is a focal point.
+  private static func readCrop(_ params: Parameters, into transform: inout Transform) throws(RPCError) {
+    let path = params.path("crop")
+    switch params.value("crop") {
+    case nil: return
+    case .string:
+      let focus = try params.choice("crop", AutomaticFocus.self)
+      transform.focus = focus == .entropy ? .entropy : .attention
+    case .object(let object) where !object.members.contains { ["width", "height"].contains($0.name) }:
+      guard let point = try params.object("crop", known: ["x", "y", "width", "height"]) else { return }
+      transform.focus = .point(x: try fraction(point, "x"), y: try fraction(point, "y"))
+    case .object: return transform.crop = try part(params)
+    default:
+      throw .invalidParams(
+        member: path, "\(path) must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}")
+    }
+    guard transform.fit == .cover else {
+      throw .invalidParams(
+        member: path, "\(path) needs fit cover with width and height, unless it is a rectangle {x, y, width, height}")
+    }
+  }
+
+  private static func fraction(_ point: Parameters, _ name: String) throws(RPCError) -> Double {
+    guard let number = try? point.number(name, in: Transform.fractions) else {
+      throw .invalidParams(
+        member: point.path(name),
+        "\(point.path(name)) of a point must be a fraction from 0 to 1; a rectangle also needs width and height")
+    }
+    // A negative zero becomes zero.
+    return number + 0
+  }
+
+  private static func part(_ params: Parameters) throws(RPCError) -> Transform.Crop? {
     guard let params = try params.object("crop", known: ["x", "y", "width", "height"]) else { return nil }
     return Transform.Crop(
       x: try params.needed("x", in: Transform.cropOffsets), y: try params.needed("y", in: Transform.cropOffsets),
@@ -56,6 +88,8 @@ enum TransformParameters {
     else { throw .invalidParams(member: params.path(name), "\(params.path(name)) must be a colour such as #ffffff") }
     return color
   }
+
+  private enum AutomaticFocus: String, CaseIterable { case attention, entropy }
 
   private enum Rotation: String, CaseIterable { case auto, none }
 

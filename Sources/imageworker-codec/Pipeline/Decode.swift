@@ -31,6 +31,7 @@ struct Decode {
     (decoded.sourceWidth, decoded.sourceHeight) = (source.orientedWidth, source.orientedHeight)
     switch request.output {
     case .placeholder: decoded.placeholder = try Placeholder(of: try small(source))
+    case .facts(let facts): decoded.facts = try source.facts(facts)
     case .check:
       try source.readAll()
       if request.wantsPlaceholder { decoded.placeholder = try Placeholder(of: try small(source)) }

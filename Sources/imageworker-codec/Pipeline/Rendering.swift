@@ -39,10 +39,31 @@ struct Rendering {
     let stored = StoredLayout(source: source, geometry: geometry)
     let roll = try source.reopened(shrink: stored.shrink).inMemory()
     var frames: [Picture] = []
+    // All frames keep the part of the first, so that nothing jumps.
+    var focus: (x: Int, y: Int)?
     for index in 0..<source.frames {
-      frames.append(try finished(try extracted(from: try source.frame(index, of: roll), stored)))
+      var frame = try extracted(from: try source.frame(index, of: roll), stored)
+      if index == 0, cuts(frame) {
+        frame = try frame.inMemory()
+        focus = try start(in: frame)
+      }
+      frames.append(try finished(frame, keeping: focus))
     }
     return try Picture.stacked(frames, from: roll)
+  }
+
+  private func cuts(_ picture: Picture) -> Bool { geometry.width < picture.width || geometry.height < picture.height }
+
+  /// The left and top edge of the part that is kept of the scaled picture, which must be in memory.
+  private func start(in picture: Picture) throws(LibraryError) -> (x: Int, y: Int) {
+    let interest: Picture.Interest? =
+      switch transform.focus {
+      case .attention: .attention
+      case .entropy: .entropy
+      case .center, .point: nil
+      }
+    guard transform.fit == .cover, let interest else { return (max(0, -geometry.x), max(0, -geometry.y)) }
+    return try picture.start(ofWidth: geometry.width, height: geometry.height, by: interest)
   }
 
   /// The requested part, in its final size and upright.
@@ -70,12 +91,14 @@ struct Rendering {
     return try result.standardized().oriented(source.orientation)
   }
 
-  private func finished(_ picture: Picture) throws(LibraryError) -> Picture {
+  /// - Parameter focus: nil to find the part to keep, if some is cut.
+  private func finished(_ picture: Picture, keeping focus: (x: Int, y: Int)? = nil) throws(LibraryError) -> Picture {
     var result = picture
-    if geometry.width < result.width || geometry.height < result.height {
-      result = try result.inMemory().extracted(
-        x: max(0, -geometry.x), y: max(0, -geometry.y), width: min(geometry.width, result.width),
-        height: min(geometry.height, result.height))
+    if cuts(result) {
+      result = try result.inMemory()
+      let place = if let focus { focus } else { try start(in: result) }
+      result = try result.extracted(
+        x: place.x, y: place.y, width: min(geometry.width, result.width), height: min(geometry.height, result.height))
     }
     if geometry.width > result.width || geometry.height > result.height {
       result = try result.placed(

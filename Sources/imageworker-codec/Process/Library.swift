@@ -69,6 +69,9 @@ enum Library {
   /// Runs the first-use initialisation of each library while the sandbox is open.
   private static func warmUp() {
     guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
+    for interest in [Picture.Interest.attention, .entropy] {
+      _ = try? picture.start(ofWidth: 32, height: 64, by: interest)
+    }
     for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
       guard let encoded = try? picture.encoded(format) else { continue }
       let input = Input(copying: encoded)

@@ -8,6 +8,7 @@ struct CodecMessageTests {
     let transform = Transform.with { ($0.width, $0.height, $0.fit, $0.quality) = (100, 50, .cover, 33) }
     for output in [
       DecodeTask.Output.check, .placeholder, .encoded("/tmp/a b"), .pixels("x"), .preview("y", maxSide: 77),
+      .facts(.perceptualHash),
     ] {
       let task = DecodeTask(
         source: .bytes([]), header: header, transform: transform, output: output, wantsPlaceholder: true, maxPixels: 99)
@@ -22,6 +23,7 @@ struct CodecMessageTests {
     var decoded = Decoded()
     (decoded.bytes, decoded.format, decoded.width, decoded.height) = (1234, .avif, 7, 8)
     decoded.placeholder = Placeholder(thumbHash: [0, 255, 7], color: 0x010203)
+    decoded.facts.perceptualHash = .max
     for reply in [
       CodecReply.ready(CodecFormats(decode: [.png, .gif], encode: [.jpeg]), sandbox: ["seccomp", "rlimits"]),
       .done(decoded), .failed(.corrupt("it ends too early")), .failed(.tooManyPixels("")),

@@ -70,6 +70,43 @@ struct GeometryTests {
     #expect(geometry.crop == .init(x: crop.0, y: crop.1, width: crop.2, height: crop.3))
   }
 
+  struct Focusing: Sendable {
+    var focus: (Double, Double)
+    var box: (Int, Int)
+    /// The position of the scaled 400 x 300 source in the result.
+    var at: (Int, Int)
+  }
+
+  @Test(arguments: [
+    Focusing(focus: (0, 0), box: (100, 100), at: (0, 0)),
+    Focusing(focus: (0.5, 0.5), box: (100, 100), at: (-16, 0)),
+    Focusing(focus: (1, 1), box: (100, 100), at: (-33, 0)),
+    Focusing(focus: (0.4, 0.9), box: (100, 100), at: (-3, 0)),
+    Focusing(focus: (0.1, 0.7), box: (200, 75), at: (0, -67)),
+    Focusing(focus: (0.1, 1), box: (200, 75), at: (0, -75)),
+  ])
+  func `a focal point is as near to the middle as the image permits`(focusing: Focusing) throws {
+    var transform = Transform()
+    (transform.width, transform.height, transform.fit) = (focusing.box.0, focusing.box.1, .cover)
+    transform.focus = .point(x: focusing.focus.0, y: focusing.focus.1)
+    let geometry = try transform.geometry(width: 400, height: 300)
+    #expect((geometry.x, geometry.y) == focusing.at)
+    #expect((geometry.width, geometry.height) == focusing.box)
+  }
+
+  @Test func `of an enlarged image only the part around the focal point is scaled`() throws {
+    var transform = Transform()
+    (transform.width, transform.height, transform.fit, transform.enlarge) = (2000, 2000, .cover, true)
+    for (y, crop, offset) in [(0.0, 0..<14, 0), (0.5, 4992..<5009, -600), (1.0, 9987..<10_000, -600)] {
+      transform.focus = .point(x: 0.5, y: y)
+      let geometry = try transform.geometry(width: 10, height: 10_000)
+      #expect(geometry.crop == .init(x: 0, y: crop.lowerBound, width: 10, height: crop.count))
+      #expect((geometry.y, geometry.height) == (offset, 2000))
+    }
+    transform.focus = .attention
+    #expect(try transform.geometry(width: 10, height: 10_000).scaledHeight == 2_000_000)
+  }
+
   @Test func `a crop is applied before the size`() throws {
     var transform = Transform()
     transform.crop = .init(x: 10, y: 20, width: 50, height: 100)

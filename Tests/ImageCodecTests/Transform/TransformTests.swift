@@ -44,6 +44,13 @@ struct TransformTests {
         $0.fit = .cover
       }.canonical == plain.canonical)
     #expect(transform { $0.enlarge = true }.canonical == Transform().canonical)
+    let cover = transform { ($0.width, $0.height, $0.fit) = (10, 10, .cover) }
+    #expect(
+      transform {
+        ($0.width, $0.height, $0.fit) = (10, 10, .cover)
+        $0.focus = .point(x: 0.5, y: 0.5)
+      }.canonical == cover.canonical)
+    #expect(transform { $0.focus = .attention }.canonical == Transform().canonical)
     let png = transform { $0.format = .png }
     #expect(
       transform {
@@ -97,6 +104,27 @@ struct TransformTests {
   ])
   func `other texts than the canonical form are refused`(text: String) {
     #expect(Transform(canonical: text) == nil)
+  }
+
+  @Test(arguments: [
+    (Transform.Focus.attention, "attention"), (.entropy, "entropy"), (.point(x: 0, y: 1), "0.0:1.0"),
+    (.point(x: 0.25, y: 1e-5), "0.25:1e-05"),
+  ])
+  func `the focus of a cover is part of the name`(focus: Transform.Focus, name: String) {
+    let cover = transform {
+      ($0.width, $0.height, $0.fit) = (30, 20, .cover)
+      $0.focus = focus
+    }
+    #expect(cover.canonical == "v3,w=30,h=20,fit=cover,focus=\(name)")
+    #expect(Transform(canonical: cover.canonical) == cover)
+  }
+
+  @Test(arguments: [
+    "middle", "0.5:0.5", "0.5", "0.5:", ":", "0.5:1.5", "-0.1:0.5", "nan:0.5", "0.1:0.2:0.3", "0.10:0.2", "attention:0",
+  ])
+  func `another focus is refused`(focus: String) {
+    #expect(Transform(canonical: "v3,w=30,h=20,fit=cover,focus=\(focus)") == nil)
+    #expect(Transform(canonical: "v3,w=30,h=20,focus=attention") == nil)
   }
 
   // MARK: - The format

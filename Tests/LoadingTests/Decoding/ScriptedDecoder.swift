@@ -89,6 +89,8 @@ final class ScriptedDecoder: ImageDecoding {
     case .pixels(let path):
       decoded.channels = 3
       _ = FileManager.default.createFile(atPath: path, contents: Data([255, 0, 0]))
+    case .facts(let facts):
+      if facts.contains(.perceptualHash) { decoded.facts.perceptualHash = 0xABC }
     case .check, .placeholder: break
     }
     return .success(decoded)

@@ -102,13 +102,15 @@ enum Ask {
   }
 
   static func `for`(
-    _ transform: Transform? = nil, pixels: Bool = false, placeholder: Bool = false, checks: Bool = false
+    _ transform: Transform? = nil, pixels: Bool = false, placeholder: Bool = false, checks: Bool = false,
+    facts: FactSet = []
   ) -> @Sendable (inout LoadRequest) -> Void {
     { request in
       if pixels { request.delivery = .pixels }
       if checks { request.validation = .decode }
       request.processing = .asked(
-        transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks)
+        transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks,
+        facts: facts)
     }
   }
 }

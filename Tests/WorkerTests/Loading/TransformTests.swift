@@ -20,6 +20,27 @@ import Testing
     }
   }
 
+  @Test func `the part that a cover keeps belongs to the variant`() async throws {
+    try await withOrigin { worker, origin in
+      let url = origin.url("image/1.png?width=400&height=100&cache-control=max-age%3D60")
+      let crops: [JSON] = ["attention", "entropy", ["x": 0, "y": 0], ["x": 1, "y": 0.5]]
+      var paths: Set<String?> = []
+      for crop in crops {
+        let transform: JSON = ["width": 50, "height": 50, "fit": "cover", "crop": crop]
+        let result = try await worker.load(url, ["transform": transform])
+        #expect(result["width"] == 50 && result["height"] == 50)
+        paths.insert(result["path"].string)
+        let again = try await worker.load(url, ["transform": transform])
+        #expect(again["cache"] == "memory" && again["path"] == result["path"])
+      }
+      #expect(paths.count == crops.count)
+      let center: JSON = ["width": 50, "height": 50, "fit": "cover"]
+      let path = try await worker.load(url, ["transform": center])["path"]
+      let point = center.merging(["crop": ["x": 0.5, "y": 0.5]])
+      #expect(try await worker.load(url, ["transform": point])["path"] == path)
+    }
+  }
+
   @Test func `transforms of one URL share a transfer`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.jpg?width=200&height=100&hold=a&cache-control=max-age%3D60")
@@ -63,6 +84,11 @@ import Testing
         (["crop": ["x": 0, "y": 0, "width": 1]], "transform.crop.height"),
         (["crop": ["x": 0, "y": 0, "width": 1, "height": 0]], "transform.crop.height"),
         (["crop": ["z": 0]], "transform.crop.z"), (["crop": 1], "transform.crop"),
+        (["crop": "attention"], "transform.crop"), (["crop": "middle"], "transform.crop"),
+        (["crop": ["x": 0.5, "y": 0.5], "width": 10, "height": 10], "transform.crop"),
+        (["crop": "entropy", "fit": "fill", "width": 10, "height": 10], "transform.crop"),
+        (["crop": ["x": 0.5], "fit": "cover", "width": 10, "height": 10], "transform.crop.y"),
+        (["crop": ["x": 10, "y": 0], "fit": "cover", "width": 10, "height": 10], "transform.crop.x"),
         (["format": "gif"], "transform.format"), (["quality": 101], "transform.quality"),
         (["frames": "all", "format": "png"], "transform.frames"), (["background": "white"], "transform.background"),
         (["background": "#fffff"], "transform.background"), (["blur": -1], "transform.blur"),

@@ -1,0 +1,39 @@
+internal import CVips
+internal import ImageCodec
+
+/// The facts of an image, of the first frame of an animation.
+extension Source {
+  func facts(_ wanted: FactSet) throws -> ImageFacts {
+    var facts = ImageFacts()
+    if wanted.contains(.perceptualHash) { facts.perceptualHash = try perceptualHash() }
+    return facts
+  }
+
+  /// The hash of the pixels as stored: neither the EXIF orientation nor a colour profile is applied, and alpha is
+  /// ignored, as in Pillow.
+  private func perceptualHash() throws -> UInt64 {
+    guard max(width, height) <= PerceptualHash.maxSide else {
+      throw DecodeError.tooManyPixels("a side of an image with a perceptual hash is longer than 2^20 pixels")
+    }
+    let picture = try stored().withProfile(nil).standardized()
+    var hash = PerceptualHash(width: picture.width, height: picture.height)
+    let (width, bands) = (picture.width, picture.bands)
+    var luma = [UInt8](repeating: 0, count: width)
+    try picture.forEachRows { row in
+      luma.withUnsafeMutableBufferPointer { luma in
+        for x in 0..<width {
+          let pixel = x * bands
+          luma[x] = bands < 3 ? row[pixel] : PerceptualHash.luma(row[pixel], row[pixel + 1], row[pixel + 2])
+        }
+        hash.add(UnsafeBufferPointer(luma))
+      }
+    }
+    return hash.value
+  }
+
+  private func stored() throws -> Picture {
+    guard let drawing = input.drawing else { return try frame(0, of: try reopened(shrink: 1)) }
+    let whole = Transform.Crop(x: 0, y: 0, width: width, height: height)
+    return try input.draw(drawing, whole, size: (width, height))
+  }
+}

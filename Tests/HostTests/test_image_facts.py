@@ -1,0 +1,191 @@
+"""Crops and facts of the built worker, as Pillow and ImageHash see the images."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import math
+import statistics
+import tempfile
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from test_cache_disk import Worker
+
+
+class Images(contextlib.AbstractContextManager["Images"]):
+    """A server of images that may be cached for an hour."""
+
+    def __init__(self) -> None:
+        files = self.files = dict[str, bytes]()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = files[self.path]
+                self.send_response(200)
+                self.send_header("Cache-Control", "max-age=3600")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def url(self, name: str, body: bytes) -> str:
+        self.files["/" + name] = body
+        return f"http://127.0.0.1:{self._server.server_port}/{name}"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def encoded(image: Image.Image, form: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    return file.getvalue()
+
+
+class WithWorker(unittest.TestCase):
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        folder = Path(exits.enter_context(tempfile.TemporaryDirectory())).resolve()
+        self.images = exits.enter_context(Images())
+        self.worker = exits.enter_context(Worker(folder / "cache"))
+
+    def load(self, name: str, body: bytes, **params: Any) -> dict[str, Any]:
+        answer = self.worker.call("load", url=self.images.url(name, body), **params)
+        self.assertIn("result", answer)
+        result: dict[str, Any] = answer["result"]
+        return result
+
+
+class Crop(WithWorker):
+    def test_all_frames_keep_the_part_that_the_first_one_chose(self) -> None:
+        frames = []
+        for left, color in ((260, "red"), (0, "lime")):
+            frame = Image.new("RGB", (300, 40), "gray")
+            frame.paste(color, (left, 0, left + 40, 40))
+            frames.append(frame)
+        body = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:], duration=100)
+        transform = {"width": 40, "height": 40, "fit": "cover", "crop": "attention", "frames": "all"}
+        with Image.open(self.load("moving.gif", body, transform=transform)["path"]) as image:
+            self.assertEqual((image.size, getattr(image, "n_frames")), ((40, 40), 2))
+            colors = []
+            for number in range(2):
+                image.seek(number)
+                colors.append(image.convert("RGB").crop((36, 20, 37, 21)).tobytes())
+        red, gray = colors
+        self.assertGreater(red[0], red[1] + 100, "the first frame shows its red part")
+        self.assertLess(max(gray) - min(gray), 40, "the second frame shows the same part, where it is grey")
+
+
+def phash(image: Image.Image) -> str:
+    """The hash by its definition: a naive DCT-II of 32 x 32 pixels, and the median of the lowest frequencies."""
+    small = image.convert("L").resize((32, 32), Image.Resampling.LANCZOS)
+    pixels = small.tobytes()
+    waves = [[2 * math.cos(math.pi * frequency * (2 * place + 1) / 64) for place in range(32)] for frequency in range(8)]
+    rows = [[sum(pixels[32 * y + x] * wave[y] for y in range(32)) for x in range(32)] for wave in waves]
+    # Rounded, because coefficients that are equal differ by rounding errors.
+    found = [round(sum(map(lambda value, factor: value * factor, row, wave)), 6) for row in rows for wave in waves]
+    median = statistics.median(found)
+    return f"{int(''.join('1' if value > median else '0' for value in found), 2):016x}"
+
+
+def scene(seed: int, size: tuple[int, int]) -> Image.Image:
+    """A picture with large shapes and fine grain, as a photograph has."""
+    width, height = size
+    noise = Image.effect_noise((max(2, seed % 9 + 2), seed % 5 + 3), 90).resize(size, Image.Resampling.BICUBIC)
+    grain = Image.effect_noise(size, 12)
+    slope = Image.linear_gradient("L").rotate(90 * (seed % 4)).resize(size)
+    picture = Image.merge("RGB", (noise, Image.blend(noise, slope, 0.5), Image.blend(slope, grain, 0.4)))
+    picture.paste((seed * 37 % 256, seed * 91 % 256, seed * 53 % 256), (width // 5, height // 4, width // 2, height // 2))
+    return picture
+
+
+class PerceptualHash(WithWorker):
+    def pictures(self) -> dict[str, bytes]:
+        """Files of all formats that Pillow and the worker read in the same way."""
+        files: dict[str, bytes] = {}
+        for number, size in enumerate([(640, 480), (480, 640), (33, 31), (32, 32), (7, 300), (1000, 21)]):
+            image = scene(number, size)
+            files[f"{number}.png"] = encoded(image, "PNG")
+            files[f"{number}-grey.png"] = encoded(image.convert("L"), "PNG")
+            files[f"{number}-palette.png"] = encoded(image.convert("P", palette=Image.Palette.ADAPTIVE), "PNG")
+            files[f"{number}.tiff"] = encoded(image, "TIFF")
+            files[f"{number}.bmp"] = encoded(image, "BMP")
+            files[f"{number}.gif"] = encoded(image, "GIF")
+            files[f"{number}-lossless.webp"] = encoded(image, "WEBP", lossless=True)
+            alpha = image.copy()
+            alpha.putalpha(image.getchannel("R"))
+            files[f"{number}-alpha.png"] = encoded(alpha, "PNG")
+        files["black.png"] = encoded(Image.new("RGB", (50, 40)), "PNG")
+        files["white.png"] = encoded(Image.new("L", (50, 40), 255), "PNG")
+        files["one.png"] = encoded(Image.new("RGB", (1, 1), "teal"), "PNG")
+        return files
+
+    def lossy(self) -> dict[str, bytes]:
+        """Files that two decoders may read into slightly different pixels."""
+        return {
+            f"{number}-{sampling}-{progressive}.jpg": encoded(
+                scene(number, (500 + number, 333)), "JPEG", quality=60 + 9 * number, subsampling=sampling, progressive=progressive
+            )
+            for number in range(4)
+            for sampling in (0, 1, 2)
+            for progressive in (False, True)
+        }
+
+    def hash(self, name: str, body: bytes, **params: Any) -> str:
+        found: str = self.load(name, body, facts=["perceptualHash"], **params)["perceptualHash"]
+        return found
+
+    def test_the_hash_is_that_of_its_definition(self) -> None:
+        for name, body in self.pictures().items():
+            with self.subTest(name), Image.open(io.BytesIO(body)) as image:
+                self.assertEqual(self.hash(name, body), phash(image))
+
+    def test_the_hash_of_a_jpeg_differs_in_two_bits_at_most(self) -> None:
+        for name, body in self.lossy().items():
+            with self.subTest(name), Image.open(io.BytesIO(body)) as image:
+                self.assertLessEqual((int(self.hash(name, body), 16) ^ int(phash(image), 16)).bit_count(), 2)
+
+    def test_the_hash_is_that_of_imagehash(self) -> None:
+        if importlib.util.find_spec("imagehash") is None:
+            self.skipTest("ImageHash is not installed: pip install ImageHash")
+        imagehash = importlib.import_module("imagehash")
+        for name, body in self.pictures().items():
+            with self.subTest(name), Image.open(io.BytesIO(body)) as image:
+                self.assertEqual(self.hash(name, body), str(imagehash.phash(image)))
+
+    def test_the_hash_is_that_of_the_original_in_every_answer(self) -> None:
+        body = encoded(scene(3, (300, 200)), "PNG")
+        with Image.open(io.BytesIO(body)) as image:
+            expected = phash(image)
+        transform = {"width": 20, "height": 20, "fit": "cover", "grayscale": True}
+        for params in ({}, {"transform": transform}, {"transform": transform}, {"deliver": "pixels"}, {"cache": "reload"}, {}):
+            with self.subTest(params=params):
+                self.assertEqual(self.hash("same.png", body, **params), expected)
+        self.assertNotIn("perceptualHash", self.load("same.png", body))
+
+    def test_other_facts_are_refused(self) -> None:
+        refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], [7], {}, None)
+        for facts in refused:
+            with self.subTest(facts=facts):
+                error = self.worker.call("load", url="http://127.0.0.1:1/", facts=facts)["error"]
+                self.assertEqual((error["code"], error["data"]["member"]), (-32602, "facts"))
+                self.assertIn("perceptualHash", error["message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
