@@ -211,7 +211,7 @@ class Ledger(BulkRuns):
         given = choices.arguments(["list.txt", "out", "--want", "maxAspectRatio=2.5", "--want", "formats=png,jpeg"])
         self.assertEqual(given.want, {"max_aspect_ratio": 2.5, "formats": ["png", "jpeg"]})
 
-    @unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "there is no pyarrow here")
+    @unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "pyarrow is not installed")
     def test_a_ledger_of_parquet_is_that_of_json_lines(self) -> None:
         import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
@@ -225,7 +225,7 @@ class Ledger(BulkRuns):
         self.assertEqual([line["passes"] for line in lines], [1, 2, 1, 1])
         self.assertEqual([line["width_4"] for line in lines], [4, 4, None, None])
 
-    @unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "there is no pyarrow here")
+    @unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "pyarrow is not installed")
     def test_columns_of_a_parquet_list_keep_their_types_as_far_as_json_has_them(self) -> None:
         import pyarrow.parquet
 

@@ -16,7 +16,7 @@ import destinations
 from lists import Problem
 
 
-@unittest.skipIf(importlib.util.find_spec("fsspec") is None, "there is no fsspec here")
+@unittest.skipIf(importlib.util.find_spec("fsspec") is None, "fsspec is not installed")
 class Remote(BulkRuns):
     def setUp(self) -> None:
         super().setUp()

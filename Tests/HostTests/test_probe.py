@@ -125,7 +125,7 @@ class Probes(unittest.IsolatedAsyncioTestCase):
     async def test_bombs(self) -> None:
         await self.compare({bomb.name: bomb.file for bomb in bombs() if len(bomb.file) < 8 << 20})
 
-    @unittest.skipUnless(HAS_PICTURES, "there is no numpy, or no Pillow, here")
+    @unittest.skipUnless(HAS_PICTURES, "numpy or Pillow is not installed")
     async def test_pictures_of_all_formats(self) -> None:
         from picture_cases import cases
 

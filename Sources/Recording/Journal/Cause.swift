@@ -55,7 +55,7 @@ public enum InputLine: Sendable, Equatable {
   var byteCount: Int { if case .json(_, let count, _) = self { count } else { 64 } }
 }
 
-/// What a path of a request led to when the request arrived.
+/// The file at a path of a request when the request arrived.
 public struct HostPath: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     case missing, file, folder, other

@@ -11,7 +11,7 @@ public final class Recorder: WorkSequencer, SessionObserver {
     var moment: Moment
     /// The values that the session has read from other threads since the last cause.
     var observed: [Bool] = []
-    /// Whether the session has ended. What follows is not recorded.
+    /// Whether the session has ended. Later causes and effects are not recorded.
     var isOver = false
   }
 

@@ -33,7 +33,7 @@ extension Difference {
 }
 
 extension JournalGroup {
-  /// What the cause waits for, if it is not ready.
+  /// The event that the cause waits for.
   var waitDescription: String {
     switch cause {
     case .work(let source): "line \(line) of the journal waits for a result of work \(source)"

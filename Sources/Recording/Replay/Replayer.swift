@@ -5,7 +5,7 @@ internal import Threads
 
 /// Replays a recorded session: repeats its causes in their order and at their times, and compares its effects.
 ///
-/// The disk thread and the decoders really work. What they return waits here until its turn.
+/// The disk thread and the decoders really work. Their results wait here until their turn.
 public final class Replayer: WorkSequencer, SessionObserver {
   private struct Arrivals {
     /// The work that other threads have passed to the loading thread, by the number of its source.
@@ -83,7 +83,7 @@ public final class Replayer: WorkSequencer, SessionObserver {
   /// The number of causes that have been repeated.
   public var progress: Int { arrivals.withLock { $0.progress } }
 
-  /// What the next cause waits for.
+  /// The event that the next cause waits for.
   public var wait: String { arrivals.withLock { $0.wait } }
 
   /// Begins the replay.
