@@ -21,9 +21,9 @@ final class Recorder: TransferConsumer {
 
   /// - Parameter onBytes: gets the record, with the new bytes included.
   init(
-    onRedirect: @escaping @Sendable (String) -> Verdict = { _ in .proceed },
     onHead: @escaping @Sendable (ResponseHead) -> Verdict = { _ in .proceed },
-    onBytes: @escaping @Sendable (Record) -> Verdict = { _ in .proceed }
+    onBytes: @escaping @Sendable (Record) -> Verdict = { _ in .proceed },
+    onRedirect: @escaping @Sendable (String) -> Verdict = { _ in .proceed }
   ) {
     self.onRedirect = onRedirect
     self.onHead = onHead
