@@ -1,8 +1,8 @@
 /// Receives the response of a transfer.
 ///
 /// All calls of one transport are made on its thread, one at a time; for one transfer in the order redirects, head,
-/// bytes, finished. A call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and `resume`,
-/// which take effect after it has returned.
+/// bytes, finished. A call blocks every other transfer, so it must return soon. It may call `start`, `cancel` and
+/// `resume`, which take effect after it has returned.
 public protocol TransferConsumer: AnyObject, Sendable {
   /// Receives the target of a redirect before anything is sent to it. `pause` holds the transfer until
   /// `Transport.resume`; `discard` and `abort` end it with `aborted`. Without an implementation, each redirect is

@@ -2,14 +2,15 @@ internal import Platform
 
 /// The 64-bit perceptual hash of `phash` in Python's ImageHash 4.3, bit for bit as far as the pixels are the same.
 ///
-/// The luma of the image is reduced to 32 x 32 as by Pillow with Lanczos, and transformed by a two-dimensional DCT-II. A
-/// bit is 1 if its coefficient is greater than the median of the 8 x 8 lowest frequencies, including the constant one.
-/// The first bit is the highest one; rows of equal vertical frequency follow each other.
+/// The luma of the image is reduced to 32 x 32 as by Pillow with Lanczos, and transformed by a two-dimensional DCT-II.
+/// A bit is 1 if its coefficient is greater than the median of the 8 x 8 lowest frequencies, including the constant
+/// one. The first bit is the highest one; rows of equal vertical frequency follow each other.
 ///
-/// Pillow rounds between the two directions. Pillow 13 resizes the height first if that is the smaller part of the work,
-/// and so does this; Pillow 11 always resizes the width first.
+/// Pillow rounds between the two directions. Pillow 13 resizes the height first if that is the smaller part of the
+/// work, and so does this; Pillow 11 always resizes the width first.
 ///
-/// It keeps 128 bytes for each pixel of the width if the height is resized first, and 24 bytes for each pixel of both sides for the filters.
+/// It keeps 128 bytes for each pixel of the width if the height is resized first, and 24 bytes for each pixel of both
+/// sides for the filters.
 package struct PerceptualHash {
   /// The longest side of an image: the filters then take 25 MB.
   package static let maxSide = 1 << 20

@@ -1,8 +1,8 @@
 import ImageCodec
 import Testing
 
-/// The hashes of ImageHash 4.3.2 with Pillow 13, as `imagehash.phash(image)` prints them. test_image_facts.py of the host
-/// tests compares the built worker with Pillow itself.
+/// The hashes of ImageHash 4.3.2 with Pillow 13, as `imagehash.phash(image)` prints them. test_image_facts.py of the
+/// host tests compares the built worker with Pillow itself.
 struct PerceptualHashTests {
   let decoding: Decoding
 
