@@ -1445,6 +1445,9 @@ def _spelling(name: str, hint: Any) -> _Spelling:
         return _Spelling(wire_name, lambda given, _: _wire(hint, given, name, "member"), lambda wire: _parsed(hint, wire))
     if hasattr(hint, "__dataclass_fields__"):
         return _Spelling(wire_name, None, lambda wire: _parsed(hint, wire))
+    for choice in get_args(hint) if get_origin(hint) is Union else ():  # The first TypedDict has all members of the others.
+        if isinstance(choice, type) and hasattr(choice, "__total__"):
+            return _Spelling(wire_name, lambda given, _: _wire(choice, given, name, "member") if isinstance(given, dict) else given, None)
     (item,) = get_args(hint) if len(get_args(hint)) == 1 else (None,)
     if hasattr(item, "__dataclass_fields__"):
         return _Spelling(wire_name, None, lambda wire: [_parsed(item, each) for each in wire])
