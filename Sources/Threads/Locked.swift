@@ -52,8 +52,8 @@ public final class Locked<Value>: @unchecked Sendable {
   /// - Returns: the value of `body`; nil if `timeout` passed first. Never nil without a timeout.
   public func wait<Result>(timeout: Duration? = nil, for body: (inout Value) -> Result?) -> Result? {
     let deadline = timeout.map { ContinuousClock.now.advanced(by: $0) }
-    pthread_mutex_lock(mutex)
-    defer { pthread_mutex_unlock(mutex) }
+    lock()
+    defer { unlock() }
     while true {
       if let result = body(&value.pointee) { return result }
       guard let deadline else {

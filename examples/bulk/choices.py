@@ -66,7 +66,7 @@ def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
     add("--quality", type=quality, default=90, help="of the JPEGs, with --size")
     add("--url-column", default="url", help="of a table")
-    add("--caption-column", default=unsaid, help="of a table; else there are no captions")
+    add("--caption-column", default=unsaid, help="of a table; without it, images have no captions")
     add("--column", action="append", default=unsaid, metavar="NAME", help="further column of a table for the metadata; repeatable")
     wanted = f"property that images must have: {', '.join(WANTS)}; repeatable"
     add("--want", action=WantAction, default=unsaid, metavar="NAME=VALUE", help=wanted)

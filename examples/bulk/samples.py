@@ -46,7 +46,7 @@ class Files:
         return {}
 
     def finish(self) -> Optional[Path]:
-        """Returns the finished file or folder; None if there are no samples."""
+        """Returns the finished file or folder; None for an empty shard."""
         return self.path
 
 

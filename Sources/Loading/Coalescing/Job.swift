@@ -176,9 +176,7 @@ struct Job {
       } else {
         actions.append(.attemptFailed(LoadError(error)))
       }
-    case .success(let summary):
-      let ended = answered(summary, ending, now: now)
-      return actions.isEmpty ? ended : actions + ended
+    case .success(let summary): actions += answered(summary, ending, now: now)
     }
     return actions
   }

@@ -429,8 +429,7 @@ final class JobCoordinator {
   /// Carries out the actions of a job.
   func perform(_ actions: [JobAction], for id: JobID) {
     for action in actions {
-      // The summary and the body are many references, which a copy retains.
-      switch consume action {
+      switch action {
       case .discard(let body): storage.discard(body)
       case .keep(let partialBody):
         if partialBodies.insert(partialBody) {

@@ -35,8 +35,10 @@ extension Scheduler {
   /// Whether the origin of the job has a rate.
   func hasRate(_ id: JobID) -> Bool { jobs[id].flatMap { interval(of: $0.origin) } != nil }
 
+  /// The minimum time between two requests; nil without a rate.
   private func interval(of slot: Int32) -> Duration? {
-    [limits.startInterval, origins[slot].crawlDelay].compactMap { $0 }.max().flatMap { $0 > .zero ? $0 : nil }
+    let interval = max(limits.startInterval ?? .zero, origins[slot].crawlDelay ?? .zero)
+    return interval > .zero ? interval : nil
   }
 
   /// Lets no other request to the origin start for some time after one, if the origin has a rate.
