@@ -20,22 +20,29 @@ public struct ResponseHead: Sendable, Hashable {
   }
 }
 
-/// Sizes and timing of a transfer that succeeded.
-public struct TransferSummary: Sendable {
-  public var head: ResponseHead
+/// Sizes and timing of a transfer that succeeded. A class, since it is passed on often and has many members.
+public final class TransferSummary: Sendable {
+  public let head: ResponseHead
   /// Bytes of the body as delivered.
-  public var bytesReceived: Int64
+  public let bytesReceived: Int64
   /// Number of redirects that were followed.
-  public var redirects: Int
-  public var times: TransferTimes
+  public let redirects: Int
+  public let times: TransferTimes
   /// Unix seconds at which the final request was sent and its response's head had arrived (RFC 9111 section 4.2.3).
-  public var requestTime: Int
-  public var responseTime: Int
+  public let requestTime: Int
+  public let responseTime: Int
 
   public init(
     head: ResponseHead, bytesReceived: Int64, redirects: Int, times: TransferTimes, requestTime: Int, responseTime: Int
   ) {
     (self.head, self.bytesReceived, self.redirects, self.times) = (head, bytesReceived, redirects, times)
     (self.requestTime, self.responseTime) = (requestTime, responseTime)
+  }
+
+  /// The summary with another head.
+  public func with(_ head: ResponseHead) -> TransferSummary {
+    TransferSummary(
+      head: head, bytesReceived: bytesReceived, redirects: redirects, times: times, requestTime: requestTime,
+      responseTime: responseTime)
   }
 }

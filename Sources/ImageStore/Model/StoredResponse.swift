@@ -93,19 +93,20 @@ public struct StoredResponse: Sendable, Equatable {
 }
 
 extension HeaderFields {
-  /// The fields as `name:value` lines, the format in the index. A line break in a value, which a server cannot send,
+  /// The fields as `name:value` lines, the format in the index. A line feed in a value, which a server cannot send,
   /// becomes a space.
   var storedText: String {
-    var text = ""
-    text.reserveCapacity(lines.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 2 })
+    var text: [UInt8] = []
+    text.reserveCapacity(lines.reduce(0) { $0 + $1.byteCount + 2 })
     for line in lines {
-      text += line.name
-      text += ":"
-      text +=
-        line.value.utf8.contains(UInt8(ascii: "\n")) ? String(line.value.map { $0.isNewline ? " " : $0 }) : line.value
-      text += "\n"
+      text += line.name.utf8
+      text.append(UInt8(ascii: ":"))
+      let start = text.count
+      text += line.value.utf8
+      for index in start..<text.count where text[index] == UInt8(ascii: "\n") { text[index] = UInt8(ascii: " ") }
+      text.append(UInt8(ascii: "\n"))
     }
-    return text
+    return String(decoding: text, as: UTF8.self)
   }
 
   init(storedText text: String) {

@@ -147,8 +147,11 @@ final class DeliveryCoordinator: DecodeClient {
     guard location == .memory, plan.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
-      guard let tier, LoadingActor.observed(tier.deliverPath(of: response) != nil) else { return nil }
-      return DeliveryPlan.DeliveredContent(path: tier.absolutePath(of: response), bytes: nil)
+      guard let tier, case let path = tier.deliverPath(of: response), LoadingActor.observed(path != nil) else {
+        return nil
+      }
+      // In a replay, a file may be missing that the recorded session had.
+      return DeliveryPlan.DeliveredContent(path: path ?? tier.absolutePath(of: response), bytes: nil)
     }
     tier?.recordUse(of: response)
     return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)

@@ -333,9 +333,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private func ofRange(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
     guard let head, let length = rangeEnd, refusingRule == nil else { return outcome }
     switch outcome {
-    case .success(var summary) where received == length:
-      summary.head = head
-      return .success(summary)
+    case .success(let summary) where received == length: return .success(summary.with(head))
     case .success(let summary):
       return .failure(
         TransferError(.truncated, "the range is incomplete", bytesReceived: summary.bytesReceived))
