@@ -91,7 +91,7 @@ export async function settings(): Promise<string> {
   // @ts-expect-error: the number is a string.
   new ImageWorker({ maxPerHost: "8" });
   const { server, protocolVersion: spoken, methods, formats, limits, cache } = await worker.ready;
-  void [spoken === protocolVersion, methods.includes("load"), formats.decode.includes("avif"), limits.maxURL, cache.directory];
+  void [spoken === protocolVersion, methods.includes("load"), formats?.decode.includes("avif"), limits.maxURL, cache.directory];
   return server.version + version + worker.pid?.toFixed();
 }
 

@@ -162,7 +162,10 @@ async def other_methods(worker: ImageWorker) -> None:
     options = await worker.configure(timeout=3.0, rate=math.inf)
     print(cancelled, changed, stored, place, cleared.byte_count, released, options.get("timeout"), options["max_per_host"])
     info = await worker.initialize()
-    print(info.server.version, info.protocol_version, info.limits.max_line, info.formats.decode, info.cache.directory / "x")
+    print(info.server.version, info.protocol_version, info.limits.max_line, info.cache.directory / "x")
+    if (formats := (await worker.initialize(formats=True)).formats) is not None:
+        print(formats.decode)
+    print(info.formats.decode)  # type: ignore[union-attr]
     stats = await worker.stats()
     print(stats.uptime + 0.5, stats.queue.waiting.high, [origin.held_until for origin in stats.origins], stats.disk.evicted_for.limit)
     await worker.call("stats", {})

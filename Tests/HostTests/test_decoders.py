@@ -141,7 +141,7 @@ class Decoders(unittest.TestCase):
     def seeds(self) -> list[bytes]:
         """A small image of each format that there is."""
         with Origin() as origin, Worker(self.folder / "seeds") as worker:
-            formats = worker.call("initialize")["result"]["formats"]
+            formats = worker.call("initialize", formats=True)["result"]["formats"]
             wanted: list[dict[str, Any]] = [{"url": f"{origin.url}/image/1.gif?frames=3"}]
             wanted += [{"url": f"{origin.url}/image/1.{suffix}"} for suffix in ("png", "jpg", "tiff", "webp", "avif")]
             source = f"{origin.url}/image/2.png?width=60&height=40"

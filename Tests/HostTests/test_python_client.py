@@ -304,7 +304,10 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await worker.cancel(all=True), 0)
             info = await worker.initialize()
             self.assertEqual((info.protocol_version, info.cache.directory), (1, self.folder / "cache"))
-            self.assertIn("png", info.formats.decode)
+            self.assertIsNone(info.formats)
+            formats = (await worker.initialize(formats=True)).formats
+            assert formats is not None
+            self.assertIn("png", formats.decode)
 
     async def test_each_of_many_loads_comes_with_its_key(self) -> None:
         url = f"{self.origin.url}/image/1.png?width=30&height=20"

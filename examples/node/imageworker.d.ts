@@ -248,6 +248,8 @@ export interface InitializeParams {
   protocolVersion?: number;
   client?: { name?: string; version?: string };
   options?: Options;
+  /** Whether the result contains `formats` and `sandbox`. This starts a decoder. */
+  formats?: boolean;
 }
 
 /** The options that are fixed from the start of the worker. */
@@ -300,9 +302,9 @@ export interface InitializeResult {
   protocolVersion: number;
   methods: Method[];
   events: EventName[];
-  formats: { decode: Format[]; encode: Format[] };
+  formats?: { decode: Format[]; encode: Format[] };
   /** The active restrictions of the decoders. */
-  sandbox: string[];
+  sandbox?: string[];
   limits: Record<string, number>;
   cache: { directory: string; namespace: string };
 }
@@ -791,7 +793,7 @@ export class ImageWorker {
   readonly pid: number | undefined;
 
   /**
-   * The result of `initialize`, with the worker's version, formats and limits. It is rejected if the worker is missing, ends or
+   * The result of `initialize`, with the worker's version and limits. It is rejected if the worker is missing, ends or
    * does not fit. You need not wait for it. It is of the worker that runs now, or that ran last.
    */
   readonly ready: Promise<InitializeResult>;

@@ -899,11 +899,12 @@ class WorkerInfo:
     protocol_version: int
     methods: Sequence[str]
     events: Sequence[str]
-    formats: Formats
-    sandbox: Sequence[str]
-    """The active layers of the decoders' sandbox."""
     limits: Limits
     cache: CacheLocation
+    formats: Optional[Formats] = None
+    """Only if they were asked for, as `sandbox`."""
+    sandbox: Optional[Sequence[str]] = None
+    """The active layers of the decoders' sandbox."""
 
 
 @dataclass(frozen=True)
@@ -2271,9 +2272,10 @@ class ImageWorker:
     async def _trace(self, request: Mapping[str, Any]) -> Trace:
         return _parsed(Trace, await self._call("trace", {key: value for key, value in request.items() if value is not None}))
 
-    async def initialize(self) -> WorkerInfo:
-        """The worker's version, formats, limits and cache directory. The client itself checks the version of the protocol at each start."""
-        return _parsed(WorkerInfo, await self._call("initialize", {"protocolVersion": PROTOCOL_VERSION}))
+    async def initialize(self, *, formats: bool = False) -> WorkerInfo:
+        """The worker's version, limits and cache directory. With `formats`, it starts a decoder and also returns the formats that can be
+        decoded and encoded. The client itself checks the version of the protocol at each start."""
+        return _parsed(WorkerInfo, await self._call("initialize", {"protocolVersion": PROTOCOL_VERSION, "formats": formats}))
 
     async def stats(self) -> Stats:
         return _parsed(Stats, await self._call("stats", {}))

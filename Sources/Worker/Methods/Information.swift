@@ -8,7 +8,8 @@ internal import Platform
 internal import Text
 
 extension Session {
-  /// Describes the worker and its capabilities, and applies the given options.
+  /// Describes the worker and its capabilities, and applies the given options. Only a decoder knows the formats, and its
+  /// start takes longer than that of the worker.
   func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
     let params = try Parameters(params, known: Method.initialize.parameters)
     if let version = params.value("protocolVersion"), version != .integer(1) {
@@ -32,14 +33,16 @@ extension Session {
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
       changed = object.members.map(\.name)
     }
-    let source = WorkSource()
+    let wantsFormats = try params.flag("formats") ?? false
     log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
+    guard wantsFormats else { return answerInitialize(token, nil) }
+    let source = WorkSource()
     loader.decoder.formats { formats in
       LoadingActor.run(for: source) { [weak self] in self?.answerInitialize(token, formats) }
     }
   }
 
-  private func answerInitialize(_ token: RequestToken, _ formats: CodecFormats) {
+  private func answerInitialize(_ token: RequestToken, _ formats: CodecFormats?) {
     let (options, directory, sandbox) = (options, storage.directory, decoders.statistics.sandbox)
     answer(token) { writer in
       writer.object("server") { writer in
@@ -49,9 +52,11 @@ extension Session {
       writer.member("protocolVersion", 1)
       writer.member("methods", .array(Method.allCases.map { .string($0.rawValue) }))
       writer.member("events", .array(EventNames.all.map(JSON.string)))
-      let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
-      writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
-      writer.member("sandbox", .array(sandbox.map(JSON.string)))
+      if let formats {
+        let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
+        writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
+        writer.member("sandbox", .array(sandbox.map(JSON.string)))
+      }
       writer.object("limits") { writer in
         writer.member("maxLine", options.maxLine)
         writer.member("maxURL", ResourceURL.maximumLength)

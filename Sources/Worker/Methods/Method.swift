@@ -10,7 +10,7 @@ enum Method: String, CaseIterable {
   /// The names of its parameters. No other place lists them.
   var parameters: [String] {
     switch self {
-    case .initialize: ["protocolVersion", "client", "options"]
+    case .initialize: ["protocolVersion", "client", "options", "formats"]
     case .load:
       [
         "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",

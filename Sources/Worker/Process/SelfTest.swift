@@ -29,7 +29,7 @@ private enum SelfTestSession {
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
   private static let requests = """
-    {"id":"initialize","method":"initialize"}
+    {"id":"initialize","method":"initialize","params":{"formats":true}}
     {"id":"thumbnail","method":"load","params":{"url":"\(image)","key":"imageworker-self-test","cache":"reload","transform":{"width":1,"format":"webp"}}}
 
     """

@@ -214,7 +214,9 @@ import Testing
 
   @Test func `initialize lists the formats that can be decoded and encoded`() async throws {
     try await withWorker { worker in
-      let formats = try await worker.call("initialize")["result"]["formats"]
+      let result = try await worker.call("initialize", ["formats": true])["result"]
+      #expect(result["sandbox"].array.contains("noNewPrivileges"))
+      let formats = result["formats"]
       #expect(formats["decode"].array.contains("jpeg") && formats["encode"].array.contains("webp"))
     }
   }

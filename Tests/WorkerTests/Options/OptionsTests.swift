@@ -168,7 +168,8 @@ import Testing
       #expect(Set(result["methods"].array.compactMap(\.string)).isSuperset(of: Self.methods))
       #expect(result["cache"]["namespace"] == "default")
       #expect(result["cache"]["directory"].string?.hasPrefix(worker.directory.path) == true)
-      #expect(result.names.isSuperset(of: ["events", "formats", "limits"]))
+      #expect(result.names.isSuperset(of: ["events", "limits"]))
+      #expect(result.names.isDisjoint(with: ["formats", "sandbox"]))
     }
   }
 
