@@ -41,6 +41,7 @@ http {{
   scgi_temp_path {root}/scgi;
   server {{
     {listen}
+    {certificate}
     root {root}/files;
     # Fresh for longer than any run: what is in a cache is a hit, without asking again.
     add_header Cache-Control "max-age=86400";
@@ -54,19 +55,24 @@ http {{
 class Server:
     """nginx in the foreground, in a folder of its own, for as long as the `with` block lasts.
 
-    With several ports it is as many origins, which all serve the same.
+    With several ports it is as many origins, which all serve the same. With `tls` it speaks HTTP/2 over TLS, with a
+    certificate that nobody has signed.
     """
 
-    def __init__(self, root: Path, ports: int = 1, logs: bool = False) -> None:
+    def __init__(self, root: Path, ports: int = 1, logs: bool = False, tls: bool = False) -> None:
         self.root = root
+        self.scheme = "https" if tls else "http"
         self.files = root / "files"
         self.files.mkdir()
         self.ports = free_ports(ports)
         self.port = self.ports[0]
-        listen = " ".join(f"listen 127.0.0.1:{port} backlog=4096;" for port in self.ports)
+        kind = " ssl http2" if tls else ""
+        listen = " ".join(f"listen 127.0.0.1:{port}{kind} backlog=4096;" for port in self.ports)
         self._log = root / "access.log"
         log = f"{self._log} sent" if logs else "off"
-        (root / "nginx.conf").write_text(CONFIGURATION.format(root=root, listen=listen, log=log))
+        certificate = make_certificate(root) if tls else ""
+        text = CONFIGURATION.format(root=root, listen=listen, log=log, certificate=certificate)
+        (root / "nginx.conf").write_text(text)
 
     def __enter__(self) -> Server:
         command = [program("nginx"), "-p", str(self.root), "-c", str(self.root / "nginx.conf")]
@@ -111,7 +117,16 @@ class Server:
         return self.url(name)
 
     def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}/{path}"
+        return f"{self.scheme}://127.0.0.1:{self.port}/{path}"
+
+
+def make_certificate(root: Path) -> str:
+    """A key and a certificate for it; returns the lines of nginx's configuration."""
+    key, certificate = root / "key.pem", root / "certificate.pem"
+    command = [program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    return f"ssl_certificate {certificate}; ssl_certificate_key {key};"
 
 
 def free_ports(count: int) -> List[int]:

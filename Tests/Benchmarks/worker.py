@@ -49,7 +49,16 @@ class Worker:
     """A running worker. The host is lean, so that it is not what is measured: bytes prepared before, 1 MB a read."""
 
     def __init__(self, path: Path, cache: Path, *options: str) -> None:
-        command = [str(existing(path)), "--cache-dir", str(cache), *options]
+        self._start([str(existing(path)), "--cache-dir", str(cache), *options])
+
+    @classmethod
+    def of(cls, command: List[str]) -> Worker:
+        """Another program that reads lines and writes lines."""
+        other = cls.__new__(cls)
+        other._start(command)
+        return other
+
+    def _start(self, command: List[str]) -> None:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=plain_environment()
         )
