@@ -15,6 +15,12 @@ extension DiskTier {
     return responses.sorted { ($0.responseTime, $0.id) > ($1.responseTime, $1.id) }
   }
 
+  /// Whether the response is still stored, and not replaced or cleared.
+  public func contains(_ response: StoredResponse) -> Bool {
+    let record = try? session.withIndex { index throws(SQLiteError) in try index.record(response.id) }
+    return (record ?? nil) != nil
+  }
+
   /// The stored variants of an original, as canonical transforms.
   public func variants(of key: String, partition: String = "") -> [String] {
     let names = try? session.withIndex { index throws(SQLiteError) in

@@ -88,24 +88,24 @@ final class CacheFolder: Sendable {
     try files.makeDirectoryIfMissing(FileName.shard(of: id), in: descriptor)
   }
 
-  /// Creates a file that `fill` writes, and renames it to `path`. Leaves nothing behind on failure.
+  /// Creates a file that `fill` writes. It has its final name at once: no one looks for it before the caller names it.
+  /// Leaves nothing behind on failure.
   func make(id: Int64, as path: String, _ fill: (Int32) throws(FileError) -> Void) throws(FileError) {
-    let file = try createTemporary(id: id)
+    let file = try inShard(of: id) { () throws(FileError) in try files.createFile(path, in: descriptor) }
     defer { close(file) }
     do throws(FileError) {
       try fill(file)
-      try publish(id: id, as: path)
     } catch {
-      removeTemporary(id: id)
+      remove(path)
       throw error
     }
   }
 
-  /// Writes a small file and renames it to `path`.
   func write(_ bytes: [UInt8], id: Int64, as path: String) throws(FileError) {
     try make(id: id, as: path) { file throws(FileError) in try files.write(bytes, to: file, path) }
   }
 
+  /// Renames the temporary file of `id` to `path`.
   func publish(id: Int64, as path: String) throws(FileError) {
     try files.rename(FileName.temporaryPath(id: id), to: path, in: descriptor)
   }

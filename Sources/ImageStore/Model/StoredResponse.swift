@@ -110,10 +110,15 @@ extension HeaderFields {
   }
 
   init(storedText text: String) {
-    self.init()
-    for line in text.utf8.split(separator: 10) {
-      guard let colon = line.firstIndex(of: 58) else { continue }
-      append(String(Substring(line[..<colon])), String(Substring(line[line.index(after: colon)...])))
+    var text = text
+    let lines = text.withUTF8 { text in
+      UnsafeRawBufferPointer(text).split(separator: UInt8(ascii: "\n")).compactMap { line -> HeaderField? in
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        return HeaderField(
+          name: UnsafeRawBufferPointer(rebasing: line[..<colon]),
+          value: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
+      }
     }
+    self.init(lines)
   }
 }

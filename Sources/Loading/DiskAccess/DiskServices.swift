@@ -157,15 +157,11 @@ public final class DiskServices: Sendable {
       {
         var delivery = delivery
         // A response that has been replaced or cleared since the lookup must not enter the memory tier.
-        if delivery.wantsBytes, case .stored(let response, _) = source { delivery.wantsBytes = self.finds(response) }
+        if delivery.wantsBytes, case .stored(let response, let tier) = source {
+          delivery.wantsBytes = tier.assumeIsolated { $0.contains(response) }
+        }
         return delivery.perform(on: source, scratch: self.scratch, now: self.now())
       }, then: completion)
-  }
-
-  /// Whether a lookup still finds the response. Must run on the disk thread.
-  private func finds(_ response: StoredResponse) -> Bool {
-    candidates(for: response.key, response.partition, variant: response.variant)
-      .contains { $0.response.id == response.id && $0.response.digest == response.digest }
   }
 
   /// Marks a path as delivered now, for a path that the host receives later than it was prepared. May be called from
