@@ -129,12 +129,14 @@ class Types(unittest.TestCase):
             ("Timing", SCHEMAS["Image"]["properties"]["timing"]),
             ("Pixels", SCHEMAS["Image"]["properties"]["pixels"]),
             ("Crop", SCHEMAS["Crop"]),
+            ("EXIF", SCHEMAS["EXIF"]),
+            ("Position", SCHEMAS["Position"]),
             ("FocalPoint", SCHEMAS["FocalPoint"]),
         ):
             with self.subTest(of=name):
                 document = {member: enum(value) for member, value in schema["properties"].items()}
                 self.assertEqual(interface(name), document)
-                self.assertEqual(required(name), set(schema["required"]))
+                self.assertEqual(required(name), set(schema.get("required", ())))
         for member in ("requests", "transfers", "cache", "memory", "decoders", "pixels"):
             with self.subTest(of=member):
                 text = re.findall(rf"^  {member}: \{{ (.*) \}};$", TYPES, re.MULTILINE)
