@@ -136,7 +136,7 @@ class Types(unittest.TestCase):
             with self.subTest(of=name):
                 document = {member: enum(value) for member, value in schema["properties"].items()}
                 self.assertEqual(interface(name), document)
-                self.assertEqual(required(name), set(schema.get("required", ())))
+                self.assertEqual(required(name), set(schema["required"]))
         for member in ("requests", "transfers", "cache", "memory", "decoders", "pixels"):
             with self.subTest(of=member):
                 text = re.findall(rf"^  {member}: \{{ (.*) \}};$", TYPES, re.MULTILINE)

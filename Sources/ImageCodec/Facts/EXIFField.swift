@@ -26,7 +26,8 @@ public enum EXIFValue: Sendable, Hashable {
   /// The maximum length of a text in bytes. All texts together fit into a message of a decoder.
   static let maxLength = 200
 
-  /// A text from a file, without spaces at its ends. Nil if it is empty, too long, not UTF-8, or has control characters.
+  /// A text from a file, without spaces at its ends. Nil if it is empty, too long, not UTF-8, or has control
+  /// characters.
   init?(text bytes: ArraySlice<UInt8>) {
     let text = bytes.drop { $0 == 0x20 }
     guard let last = text.lastIndex(where: { $0 != 0x20 }) else { return nil }

@@ -37,7 +37,10 @@ package struct EXIFReader {
       (.focalLengthIn35mm, 41_989),
     ]
     // Zero means unknown in these fields.
-    for (field, tag) in numbers { values[field] = number(entries[tag], in: camera).flatMap { $0 > 0 ? .number($0) : nil } }
+    for (field, tag) in numbers {
+      guard let number = number(entries[tag], in: camera), number > 0 else { continue }
+      values[field] = .number(number)
+    }
     values[.lensModel] = text(entries[42_036], in: camera)
     let (date, offset) = (bytes(entries[36_867], in: camera), bytes(entries[36_881], in: camera))
     values[.dateTimeOriginal] = Self.date(date, offset: offset).map { .text($0) }
@@ -45,9 +48,9 @@ package struct EXIFReader {
 
   private mutating func addPosition(_ position: TIFFDirectory, to values: inout [EXIFField: EXIFValue]) {
     let entries = entries(of: position)
-    let latitude = angle(entries[2], reference: entries[1], negative: "S", max: 90, in: position)
-    let longitude = angle(entries[4], reference: entries[3], negative: "W", max: 180, in: position)
-    guard let latitude, let longitude else { return }
+    guard let latitude = angle(entries[2], side: entries[1], of: ("N", "S"), max: 90, in: position),
+      let longitude = angle(entries[4], side: entries[3], of: ("E", "W"), max: 180, in: position)
+    else { return }
     (values[.latitude], values[.longitude]) = (.number(latitude), .number(longitude))
     guard let altitude = number(entries[6], in: position) else { return }
     let isBelow = number(entries[5], in: position) == 1
@@ -61,7 +64,7 @@ package struct EXIFReader {
   }
 
   private mutating func directory(_ entry: TIFFDirectory.Entry?, of parent: TIFFDirectory) -> TIFFDirectory? {
-    guard let offset = number(entry, in: parent), offset > 0 else { return nil }
+    guard let offset = number(entry, in: parent), offset > 0, offset < Double(reader.count) else { return nil }
     return try? parent.directory(at: Int(offset), &reader)
   }
 
@@ -70,30 +73,34 @@ package struct EXIFReader {
     return try? directory.number(entry, 0, &reader)
   }
 
-  /// The bytes of a text up to the first zero, at most one more than a value may have.
+  /// The bytes of a text up to the first zero; empty if they are too many even without the spaces around them.
   private mutating func bytes(_ entry: TIFFDirectory.Entry?, in directory: TIFFDirectory) -> ArraySlice<UInt8> {
-    guard let entry, let bytes = try? directory.bytes(entry, atMost: 2 * EXIFValue.maxLength, &reader) else { return [] }
-    return bytes.prefix { $0 != 0 }
+    let limit = 2 * EXIFValue.maxLength
+    guard let entry, let bytes = try? directory.bytes(entry, atMost: limit, &reader) else { return [] }
+    let text = bytes.prefix { $0 != 0 }
+    return text.count < limit ? text : []
   }
 
   private mutating func text(_ entry: TIFFDirectory.Entry?, in directory: TIFFDirectory) -> EXIFValue? {
     EXIFValue(text: bytes(entry, in: directory))
   }
 
-  /// Degrees, minutes and seconds as degrees, rounded to a centimetre.
+  /// Degrees, minutes and seconds as degrees, rounded to a centimetre. Nil if the side of the equator or of the prime
+  /// meridian is not known.
   private mutating func angle(
-    _ entry: TIFFDirectory.Entry?, reference: TIFFDirectory.Entry?, negative: String, max: Double,
-    in directory: TIFFDirectory
+    _ entry: TIFFDirectory.Entry?, side: TIFFDirectory.Entry?, of sides: (positive: String, negative: String),
+    max: Double, in directory: TIFFDirectory
   ) -> Double? {
-    guard let entry, entry.count == 3 else { return nil }
+    let side = String(decoding: bytes(side, in: directory), as: UTF8.self)
+    guard let entry, entry.count == 3, side == sides.positive || side == sides.negative else { return nil }
     var degrees = 0.0
     for (index, unit) in [1.0, 60, 3600].enumerated() {
       guard let part = try? directory.number(entry, index, &reader), part >= 0 else { return nil }
       degrees += part / unit
     }
     guard degrees <= max else { return nil }
-    let isNegative = bytes(reference, in: directory).elementsEqual(negative.utf8)
-    return (degrees * 1e7).rounded() / (isNegative ? -1e7 : 1e7) + 0
+    // A negative zero becomes zero.
+    return (degrees * 1e7).rounded() / (side == sides.negative ? -1e7 : 1e7) + 0
   }
 
   /// A date as `2024-05-01T12:30:00`, with the offset from UTC if the file has it. Nil if it is not a date.
@@ -102,8 +109,8 @@ package struct EXIFReader {
   ///   - text: `2024:05:01 12:30:00`.
   ///   - offset: `+02:00`, or anything that is ignored.
   static func date(_ text: ArraySlice<UInt8>, offset: ArraySlice<UInt8>) -> String? {
-    guard let parts = numbers(text, like: "0000:00:00 00:00:00"), parts[0] > 0, 1...12 ~= parts[1], 1...31 ~= parts[2],
-      parts[3] < 24, parts[4] < 60, parts[5] <= 60
+    guard let parts = numbers(text, like: "0000:00:00 00:00:00"), parts[0] > 0, 1...12 ~= parts[1],
+      1...days(inMonth: parts[1], of: parts[0]) ~= parts[2], parts[3] < 24, parts[4] < 60, parts[5] <= 60
     else { return nil }
     let digits = text.map { Character(UnicodeScalar($0)) }
     let date = "\(String(digits[..<10]).replacing(":", with: "-"))T\(String(digits[11...]))"
@@ -111,6 +118,14 @@ package struct EXIFReader {
       parts[0] < 24, parts[1] < 60
     else { return date }
     return date + String(decoding: offset, as: UTF8.self)
+  }
+
+  private static func days(inMonth month: Int, of year: Int) -> Int {
+    switch month {
+    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
   }
 
   /// The numbers of a text in which each zero of the pattern stands for a digit. Nil for another text.

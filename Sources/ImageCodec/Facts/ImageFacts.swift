@@ -34,7 +34,7 @@ extension ImageFacts {
     message["exif"] = exif.map { _ in "" }
     message["gps"] = gps.map { _ in "" }
     for (field, value) in (exif ?? [:]).merging(gps ?? [:], uniquingKeysWith: { value, _ in value }) {
-      message["exif.\(field)"] =
+      message["exif.\(field.rawValue)"] =
         switch value {
         case .text(let text): text
         case .number(let number): "\(number)"
@@ -52,7 +52,7 @@ extension ImageFacts {
       guard message[name] != nil else { continue }
       var values: [EXIFField: EXIFValue] = [:]
       for field in fields {
-        guard let text = message["exif.\(field)"] else { continue }
+        guard let text = message["exif.\(field.rawValue)"] else { continue }
         guard let value = EXIFValue(text, isText: field.isText) else { return nil }
         values[field] = value
       }

@@ -1,4 +1,5 @@
-/// All entries of a directory, for tags of any type (TIFF 6.0 section 2).
+/// All entries of a directory, for tags of any type (TIFF 6.0 section 2; 13 and 16 to 18 are those of libtiff for
+/// directories and BigTIFF, 129 is UTF-8 since EXIF 3.0).
 extension TIFFDirectory {
   struct Entry {
     fileprivate let type: Int
@@ -45,7 +46,7 @@ extension TIFFDirectory {
     guard index < entry.count, let length = Self.length(ofType: entry.type) else { return nil }
     let place = entry.place + index * length
     switch entry.type {
-    case 1, 3, 4, 13: return Double(try integer(&reader, place, bytes: length))
+    case 1, 3, 4, 13, 16, 18: return Double(try integer(&reader, place, bytes: length))
     case 5, 10:
       let (top, bottom) = (try integer(&reader, place, bytes: 4), try integer(&reader, place + 4, bytes: 4))
       func value(_ bits: UInt64) -> Double {
@@ -60,7 +61,6 @@ extension TIFFDirectory {
   func bytes(
     _ entry: Entry, atMost limit: Int, _ reader: inout HeaderReader
   ) throws(ImageHeaderError) -> ArraySlice<UInt8>? {
-    // ASCII, and UTF-8 since EXIF 3.0.
     guard entry.type == 2 || entry.type == 129 else { return nil }
     return try reader.bytes(entry.place, count: min(entry.count, limit))[...]
   }
@@ -70,7 +70,7 @@ extension TIFFDirectory {
     case 1, 2, 6, 7, 129: 1
     case 3, 8: 2
     case 4, 9, 11, 13: 4
-    case 5, 10, 12: 8
+    case 5, 10, 12, 16, 17, 18: 8
     default: nil
     }
   }

@@ -57,6 +57,16 @@ public final class DecodeMetadata: Sendable, Equatable {
       (self.perceptualHash, self.exif, self.gps) = (perceptualHash, exif, gps)
     }
 
+    /// About the bytes of memory that the fields take.
+    var byteCount: Int {
+      [exif, gps].reduce(0) { total, fields in
+        (fields ?? []).reduce(total) { total, field in
+          guard case .text(let text) = field.value else { return total + MemoryLayout<Field>.stride }
+          return total + MemoryLayout<Field>.stride + text.utf8.count
+        }
+      }
+    }
+
     func adding(_ other: Facts) -> Facts {
       Facts(perceptualHash: other.perceptualHash ?? perceptualHash, exif: other.exif ?? exif, gps: other.gps ?? gps)
     }

@@ -44,17 +44,30 @@ struct EXIFTests {
       + directory(camera, at: first) + directory(position, at: second)
   }
 
-  private static let camera = exif(
-    [(271, text("Maker Ltd. ")), (272, text("Größe 5")), (274, short(6)), (33_432, text("© A. Person"))],
-    camera: [
-      (33_434, ratios((1, 250))), (33_437, ratios((28, 10))), (34_855, short(400)),
-      (36_867, text("2024:05:01 12:30:09")), (36_881, text("+02:00")), (37_386, ratios((50, 1))),
-      (41_989, short(75)), (42_036, text("Lens 50")),
-    ],
-    position: [
-      (1, text("S")), (2, ratios((33, 1), (51, 1), (3540, 100))), (3, text("E")), (4, ratios((151, 1), (12, 1), (40, 1))),
-      (5, (1, 1, [1])), (6, ratios((25, 2))),
-    ])
+  private static let camera = photograph()
+  /// A TIFF of one pixel, whose sample is its byte 8.
+  private static let tiff = photograph([
+    (256, short(1)), (257, short(1)), (258, short(8)), (259, short(1)), (262, short(1)),
+    (273, (4, 1, Build.big32(8))), (277, short(1)), (278, short(1)), (279, (4, 1, Build.big32(1))),
+  ])
+
+  private static func photograph(_ image: [(Int, Value)] = []) -> [UInt8] {
+    exif(
+      (image + [(271, text("Maker Ltd. ")), (272, text("Größe 5")), (274, short(6)), (33_432, text("© A. Person"))])
+        .sorted { $0.0 < $1.0 },
+      camera: cameraFields, position: positionFields)
+  }
+
+  private static let cameraFields: [(Int, Value)] = [
+    (33_434, ratios((1, 250))), (33_437, ratios((28, 10))), (34_855, short(400)),
+    (36_867, text("2024:05:01 12:30:09")), (36_881, text("+02:00")), (37_386, ratios((50, 1))),
+    (41_989, short(75)), (42_036, text("Lens 50")),
+  ]
+  private static let positionFields: [(Int, Value)] = [
+    (1, text("S")), (2, ratios((33, 1), (51, 1), (3540, 100))),
+    (3, text("E")), (4, ratios((151, 1), (12, 1), (40, 1))),
+    (5, (1, 1, [1])), (6, ratios((25, 2))),
+  ]
 
   private static let fields: [EXIFField: EXIFValue] = [
     .make: .text("Maker Ltd."), .model: .text("Größe 5"), .orientation: .number(6), .copyright: .text("© A. Person"),
@@ -90,7 +103,9 @@ struct EXIFTests {
   }
 
   @Test(arguments: [
-    "", "   ", String(repeating: "a", count: 201), "a\u{1B}[31m", "a\nb", "a\u{202E}b", "a\u{2028}b",
+    "", "   ", String(repeating: "a", count: 201),
+    String(repeating: " ", count: 250) + String(repeating: "a", count: 250), "a\u{1B}[31m", "a\nb", "a\u{202E}b",
+    "a\u{2028}b",
   ]) func `other texts are left out`(text: String) {
     #expect(EXIFReader.read(Self.exif([(271, Self.text(text))]), [.make]).isEmpty)
   }
@@ -99,15 +114,39 @@ struct EXIFTests {
     let data = Self.exif(
       [(271, (2, 3, [0x41, 0xE9, 0])), (272, Self.short(5)), (274, Self.short(9))],
       camera: [(33_434, Self.ratios((1, 0))), (33_437, Self.ratios((0, 1))), (34_855, Self.text("fast"))],
-      position: [(1, Self.text("N")), (2, Self.ratios((91, 1), (0, 1), (0, 1))), (4, Self.ratios((1, 1), (0, 1), (0, 1)))])
+      position: Self.north((91, 1)) + [(5, Self.short(0)), (6, Self.ratios((9, 1)))])
     #expect(EXIFReader.read(data, Set(EXIFField.allCases)).isEmpty)
+  }
+
+  private static func north(_ latitude: (Int, Int)) -> [(Int, Value)] {
+    [
+      (1, text("N")), (2, ratios(latitude, (0, 1), (0, 1))), (3, text("E")), (4, ratios((1, 1), (0, 1), (0, 1))),
+    ]
+  }
+
+  @Test func `a position without the side of the equator is left out`() {
+    let position = Self.north((45, 1))
+    let whole = EXIFReader.read(Self.exif(position: position), Set(EXIFField.position))
+    #expect(whole == [.latitude: .number(45), .longitude: .number(1)])
+    for left in [nil, "X", "north"] as [String?] {
+      let changed = left.map { [(1, Self.text($0))] } ?? []
+      #expect(EXIFReader.read(Self.exif(position: changed + position.dropFirst()), Set(EXIFField.position)).isEmpty)
+    }
+  }
+
+  @Test func `a directory that refers to itself is read once`() {
+    let looped = Self.exif([(271, Self.text("Maker"))])
+    // Entry 1 is that of the camera's directory, in a table that begins at byte 10.
+    var changed = looped
+    changed.replaceSubrange(10 + 12 + 8..<10 + 12 + 12, with: Build.big32(8))
+    #expect(EXIFReader.read(changed, Set(EXIFField.allCases)) == [.make: .text("Maker")])
   }
 
   @Test(arguments: [
     ("2024:05:01 12:30:09", "", "2024-05-01T12:30:09"), ("2024:05:01 12:30:09", "+25:00", "2024-05-01T12:30:09"),
     ("2024:05:01 12:30:09", "-03:30", "2024-05-01T12:30:09-03:30"), ("2024:13:01 12:30:09", "", nil),
     ("0000:00:00 00:00:00", "", nil), ("2024-05-01 12:30:09", "", nil), ("    :  :     :  :  ", "", nil),
-    ("2024:05:01 12:30", "", nil),
+    ("2024:05:01 12:30", "", nil), ("2023:02:29 12:30:09", "", nil), ("2024:02:29 12:30:09", "", "2024-02-29T12:30:09"),
   ]) func `a date is one of the calendar`(text: String, offset: String, expected: String?) {
     #expect(EXIFReader.date(Array(text.utf8)[...], offset: Array(offset.utf8)[...]) == expected)
   }
@@ -118,6 +157,7 @@ struct EXIFTests {
       Pictures.waves(20, 20).png(extraChunks: Pictures.chunk("eXIf", Self.camera)),
       [0xFF, 0xD8] + Build.segment(0xE1, Build.text("Exif\0\0") + Self.camera)
         + (try await decoding.encoded(Pictures.waves(20, 20).png(), as: .jpeg)).dropFirst(2),
+      Self.tiff,
     ]
     for file in files {
       let facts = try await decoding.run(try decoding.task(file, .facts([.exif, .gps]))).get().facts
