@@ -23,6 +23,15 @@ public struct ImageFacts: Sendable, Hashable {
   public var gps: [EXIFField: EXIFValue]?
 
   public init() {}
+
+  /// The facts that were computed.
+  var known: FactSet {
+    var known: FactSet = []
+    if perceptualHash != nil { known.insert(.perceptualHash) }
+    if exif != nil { known.insert(.exif) }
+    if gps != nil { known.insert(.gps) }
+    return known
+  }
 }
 
 /// The facts in a message between the worker and a decoder.

@@ -167,6 +167,17 @@ struct EXIFTests {
     #expect(plain.exif == [:] && plain.gps == nil)
   }
 
+  @Test func `a reply without a fact that was asked for is not accepted`() throws {
+    let header = ImageHeader(.png, width: 1, height: 1)
+    let output = DecodeTask.Output.facts([.exif, .perceptualHash])
+    let files = try TaskFiles(DecodeTask(source: .bytes([0]), header: header, output: output, maxPixels: 1))
+    var decoded = Decoded()
+    decoded.facts.exif = [:]
+    #expect(!files.accept(decoded, for: output))
+    decoded.facts.perceptualHash = 1
+    #expect(files.accept(decoded, for: output))
+  }
+
   @Test func `the largest fields fit into a message, and a message is not believed`() throws {
     var decoded = Decoded()
     let longest = String(repeating: "é", count: EXIFValue.maxLength / 2)
