@@ -65,7 +65,7 @@ export interface Transform {
   rotate?: "auto" | "none";
   /** A rectangle of the source; or, with `fit: "cover"`, the part that is kept. */
   crop?: Crop | FocalPoint | "attention" | "entropy";
-  format?: "keep" | "jpeg" | "png" | "webp" | "avif";
+  format?: "keep" | "jpeg" | "png" | "webp" | "avif" | "jxl";
   /** 1 to 100. Default: 80, in AVIF 60; a WebP of unscaled artwork is lossless. */
   quality?: number;
   frames?: "first" | "all";

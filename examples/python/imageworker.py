@@ -498,7 +498,7 @@ class Transform(TypedDict, total=False):
     enlarge: Optional[bool]
     rotate: Optional[Literal["auto", "none"]]
     crop: Optional[Union[Crop, FocalPoint, Literal["attention", "entropy"]]]
-    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif"]]
+    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif", "jxl"]]
     quality: Optional[int]
     frames: Optional[Literal["first", "all"]]
     background: Optional[str]

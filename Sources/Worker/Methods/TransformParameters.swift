@@ -94,7 +94,7 @@ enum TransformParameters {
   private enum Rotation: String, CaseIterable { case auto, none }
 
   private enum Format: String, CaseIterable {
-    case keep, jpeg, png, webp, avif
+    case keep, jpeg, png, webp, avif, jxl
 
     var format: ImageFormat? { ImageFormat(rawValue: rawValue) }
   }
