@@ -99,7 +99,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
   transform?: Transform;
   placeholder?: boolean;
   /** Facts about the original. */
-  facts?: readonly "perceptualHash"[];
+  facts?: readonly ("digest" | "perceptualHash")[];
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;
@@ -349,6 +349,8 @@ export interface ImageFacts {
   /** If over 1. */
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
+  /** `sha256-` and 64 hexadecimal digits. */
+  digest?: string;
   /** 16 hexadecimal digits. */
   perceptualHash?: string;
   source?: { bytes: number; format: Format; width?: number; height?: number };
