@@ -74,10 +74,10 @@ def facts_of(images: Sequence[Image], sizes: Sequence[int]) -> dict[str, Any]:
         sha256 = image.digest.partition("-")[2] if image.digest else None
         of_image = {"width": image.width, "height": image.height, "bytes": image.byte_count, "sha256": sha256}
         facts.update({f"{name}{end}": value for name, value in of_image.items()})
-    if first.source is not None:
-        for name in ("format", "width", "height"):
-            facts[f"original_{name}"] = getattr(first.source, name)
-        facts["original_bytes"] = first.source.byte_count
+    original = first.source
+    if original is not None:
+        facts.update(original_format=original.format, original_width=original.width)
+        facts.update(original_height=original.height, original_bytes=original.byte_count)
     return facts
 
 
