@@ -294,6 +294,18 @@ static inline int cvips_save_lossless_webp(VipsImage *in, void **bytes, size_t *
   return vips_webpsave_buffer(in, bytes, length, "lossless", TRUE, "strip", TRUE, "effort", 2, NULL);
 }
 
+// The effort of 7 that libvips uses takes up to twice as long for the same size. One below 5 makes files half as large
+// again in a third of the time.
+static inline int cvips_save_jxl(VipsImage *in, void **bytes, size_t *length, int quality) {
+  return vips_jxlsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "effort", 5, NULL);
+}
+
+// A higher effort takes twice as long for a fifth of the size, and three times the memory. A lower one makes files of
+// artwork four times as large.
+static inline int cvips_save_lossless_jxl(VipsImage *in, void **bytes, size_t *length) {
+  return vips_jxlsave_buffer(in, bytes, length, "lossless", TRUE, "strip", TRUE, "effort", 4, NULL);
+}
+
 // MARK: Macros
 
 static inline void *cvips_region_row(VipsRegion *region, int y) { return VIPS_REGION_ADDR(region, 0, y); }

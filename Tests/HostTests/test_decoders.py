@@ -12,11 +12,13 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -148,6 +150,26 @@ class Decoders(unittest.TestCase):
             wanted += [{"url": source, "transform": {"format": made}} for made in formats["encode"]]
             answers = [worker.call("load", deliver="data", **params) for params in wanted]
         return [base64.b64decode(answer["result"]["data"]) for answer in answers]
+
+    def test_a_format_that_libvips_lacks_is_refused_with_those_that_are_written(self) -> None:
+        codec = Path(default_worker()).with_name("imageworker-codec")
+        linked = subprocess.run(["ldd", str(codec)], capture_output=True, text=True).stdout
+        found = re.search(r"(libvips\.so\.\S+) => (\S+)", linked)
+        if not found:
+            self.skipTest("the decoder does not load libvips as a shared library")
+        # libvips looks for its modules, such as that of JPEG XL, beside itself.
+        (self.folder / "lib").mkdir()
+        (self.folder / "lib" / found[1]).symlink_to(found[2])
+        with unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": str(self.folder / "lib")}):
+            worker = self.worker()
+        written = worker.call("initialize")["result"]["formats"]["encode"]
+        if "jxl" in written:
+            self.skipTest("this libvips has JPEG XL without a module")
+        image = base64.b64encode(png(1, zlib.compress(bytes(2)))).decode()
+        answer = worker.call("load", url=f"data:;base64,{image}", transform={"format": "jxl"})
+        self.assertEqual(answer["error"]["data"]["kind"], "unsupportedFormat")
+        self.assertIn(f"does not write jxl; it writes {', '.join(written)}", answer["error"]["message"])
+        self.assertIn("result", worker.call("load", url=f"data:;base64,{image}", transform={"format": "webp"}))
 
     def test_thousands_of_broken_images_leave_the_worker_as_it_was(self) -> None:
         print(f"DECODER_SEED={SEED} DECODER_IMAGES={IMAGES}", flush=True)

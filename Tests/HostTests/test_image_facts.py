@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, TiffImagePlugin, features
 from test_cache_disk import Worker
 
 
@@ -191,6 +191,34 @@ class PerceptualHash(WithWorker):
         self.assertEqual(pixels["bytes"], len(body))
         self.assertIn("perceptualHash", pixels)
         self.assertNotIn("digest", self.load("digest.png", body))
+    def test_fields_of_exif_are_those_that_pillow_wrote(self) -> None:
+        exif = Image.Exif()
+        exif[271], exif[272], exif[274] = "Maker", "Größe 5".encode(), 6  # Pillow would write the text in ASCII.
+        camera = {33434: TiffImagePlugin.IFDRational(1, 250), 34855: 400, 36867: "2024:05:01 12:30:09", 37500: b"secret"}
+        exif.get_ifd(0x8769).update(camera)
+        exif.get_ifd(0x8825).update({1: "S", 2: (33.0, 51.0, 35.4), 3: "E", 4: (151.0, 12.0, 40.0)})
+        expected = {"orientation": 6, "dateTimeOriginal": "2024-05-01T12:30:09", "make": "Maker", "model": "Größe 5"}
+        expected |= {"exposureTime": 0.004, "iso": 400}
+        for form in ("JPEG", "PNG", "WEBP", "AVIF"):
+            if form == "AVIF" and not features.check("avif"):
+                continue
+            with self.subTest(form):
+                body = encoded(scene(2, (64, 48)), form, exif=exif)
+                name = f"exif.{form}"
+                result = self.load(name, body, facts=["exif"])
+                found = dict(result["exif"])
+                # Pillow turns an AVIF itself.
+                self.assertEqual({**found, "orientation": 6}, expected)
+                self.assertNotIn("gps", result)
+                transform = {"width": 10}
+                result = self.load(name, body, facts=["exif", "gps"], transform=transform)
+                self.assertEqual(result["exif"], found)
+                self.assertAlmostEqual(result["gps"]["latitude"], -33.8598333, 6)
+                self.assertAlmostEqual(result["gps"]["longitude"], 151.2111111, 6)
+                self.assertNotIn("secret", str(result))
+        plain = self.load("plain.png", encoded(scene(1, (20, 20)), "PNG"), facts=["exif", "gps"])
+        self.assertEqual(plain["exif"], {})
+        self.assertNotIn("gps", plain)
 
     def test_other_facts_are_refused(self) -> None:
         refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], ["digest", "hash"], [7], {}, None)

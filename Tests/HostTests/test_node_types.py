@@ -129,6 +129,8 @@ class Types(unittest.TestCase):
             ("Timing", SCHEMAS["Image"]["properties"]["timing"]),
             ("Pixels", SCHEMAS["Image"]["properties"]["pixels"]),
             ("Crop", SCHEMAS["Crop"]),
+            ("EXIF", SCHEMAS["EXIF"]),
+            ("Position", SCHEMAS["Position"]),
             ("FocalPoint", SCHEMAS["FocalPoint"]),
         ):
             with self.subTest(of=name):

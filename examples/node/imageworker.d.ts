@@ -65,7 +65,7 @@ export interface Transform {
   rotate?: "auto" | "none";
   /** A rectangle of the source; or, with `fit: "cover"`, the part that is kept. */
   crop?: Crop | FocalPoint | "attention" | "entropy";
-  format?: "keep" | "jpeg" | "png" | "webp" | "avif";
+  format?: "keep" | "jpeg" | "png" | "webp" | "avif" | "jxl";
   /** 1 to 100. Default: 80, in AVIF 60; a WebP of unscaled artwork is lossless. */
   quality?: number;
   frames?: "first" | "all";
@@ -99,7 +99,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
   transform?: Transform;
   placeholder?: boolean;
   /** Facts about the original. */
-  facts?: readonly ("digest" | "perceptualHash")[];
+  facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;
@@ -353,8 +353,36 @@ export interface ImageFacts {
   digest?: string;
   /** 16 hexadecimal digits. */
   perceptualHash?: string;
+  exif?: EXIF;
+  /** If the image has it. */
+  gps?: Position;
   source?: { bytes: number; format: Format; width?: number; height?: number };
   timing?: Timing;
+}
+
+/** Fields of the EXIF data. */
+export interface EXIF {
+  orientation?: number;
+  dateTimeOriginal?: string;
+  make?: string;
+  model?: string;
+  lensModel?: string;
+  /** Seconds. */
+  exposureTime?: number;
+  fNumber?: number;
+  iso?: number;
+  /** Millimetres. */
+  focalLength?: number;
+  focalLengthIn35mm?: number;
+  artist?: string;
+  copyright?: string;
+}
+
+/** The position of the camera, in degrees and metres. */
+export interface Position {
+  latitude: number;
+  longitude: number;
+  altitude?: number;
 }
 
 /** `queuedMs`, `firstByteMs` and `totalMs` are times since the request. The others are the phases of the load, which add up to `totalMs`. */

@@ -498,7 +498,7 @@ class Transform(TypedDict, total=False):
     enlarge: Optional[bool]
     rotate: Optional[Literal["auto", "none"]]
     crop: Optional[Union[Crop, FocalPoint, Literal["attention", "entropy"]]]
-    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif"]]
+    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif", "jxl"]]
     quality: Optional[int]
     frames: Optional[Literal["first", "all"]]
     background: Optional[str]
@@ -529,7 +529,7 @@ class LoadParams(TypedDict, total=False):
     save_to: Optional[_AbsolutePath]
     transform: Optional[Transform]
     placeholder: Optional[bool]
-    facts: Optional[Sequence[Literal["digest", "perceptualHash"]]]
+    facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
     validate: Optional[Literal["none", "header", "decode"]]
     events: Optional[Sequence[LoadEventName]]
     timeout: Optional[Seconds]
@@ -719,6 +719,35 @@ class Settings(StartOptions, total=False):
 
 
 # Results. Members that the worker may leave out are None.
+
+
+@dataclass(frozen=True)
+class EXIF:
+    """Fields of the EXIF data. See "EXIF" in protocol/reference.md."""
+
+    orientation: Optional[int] = None
+    date_time_original: Optional[str] = None
+    make: Optional[str] = None
+    model: Optional[str] = None
+    lens_model: Optional[str] = None
+    exposure_time: Optional[float] = None
+    """Seconds."""
+    f_number: Optional[float] = None
+    iso: Optional[float] = None
+    focal_length: Optional[float] = None
+    """Millimetres."""
+    focal_length_in_35mm: Optional[float] = None
+    artist: Optional[str] = None
+    copyright: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Position:
+    """The position of the camera, in degrees and metres."""
+
+    latitude: float
+    longitude: float
+    altitude: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -1228,6 +1257,16 @@ class Image:
     def perceptual_hash(self) -> Optional[str]:
         """With `facts=["perceptualHash"]`: 16 hexadecimal digits."""
         return self.wire.get("perceptualHash")
+
+    @property
+    def exif(self) -> Optional[EXIF]:
+        """With `facts=["exif"]`."""
+        return _parsed(EXIF, self.wire["exif"]) if "exif" in self.wire else None
+
+    @property
+    def gps(self) -> Optional[Position]:
+        """With `facts=["gps"]`: the position of the camera, if the image has it."""
+        return _parsed(Position, self.wire["gps"]) if "gps" in self.wire else None
 
     @property
     def source(self) -> Optional[Source]:

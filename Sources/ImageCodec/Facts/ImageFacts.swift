@@ -3,17 +3,35 @@ public struct FactSet: OptionSet, Sendable, Hashable {
   public let rawValue: Int
   public init(rawValue: Int) { self.rawValue = rawValue }
   public static let perceptualHash = FactSet(rawValue: 1)
+  /// The fields of `EXIFField.others`.
+  public static let exif = FactSet(rawValue: 2)
+  /// The fields of `EXIFField.position`.
+  public static let gps = FactSet(rawValue: 4)
 
   /// All facts, with the names that hosts give them.
-  public static let named: [(name: String, fact: FactSet)] = [("perceptualHash", .perceptualHash)]
+  public static let named: [(name: String, fact: FactSet)] = [
+    ("exif", .exif), ("gps", .gps), ("perceptualHash", .perceptualHash),
+  ]
 }
 
 /// The facts that a decoder has computed. A fact that was not asked for is nil.
 public struct ImageFacts: Sendable, Hashable {
   /// See `PerceptualHash`.
   public var perceptualHash: UInt64?
+  /// The fields that the image has; empty without EXIF data.
+  public var exif: [EXIFField: EXIFValue]?
+  public var gps: [EXIFField: EXIFValue]?
 
   public init() {}
+
+  /// The facts that were computed.
+  var known: FactSet {
+    var known: FactSet = []
+    if perceptualHash != nil { known.insert(.perceptualHash) }
+    if exif != nil { known.insert(.exif) }
+    if gps != nil { known.insert(.gps) }
+    return known
+  }
 }
 
 /// The facts in a message between the worker and a decoder.
@@ -22,6 +40,15 @@ extension ImageFacts {
 
   func add(to message: inout CodecMessage) {
     message[Self.hashName] = perceptualHash.map { String($0, radix: 16) }
+    message["exif"] = exif.map { _ in "" }
+    message["gps"] = gps.map { _ in "" }
+    for (field, value) in (exif ?? [:]).merging(gps ?? [:], uniquingKeysWith: { value, _ in value }) {
+      message["exif.\(field.rawValue)"] =
+        switch value {
+        case .text(let text): text
+        case .number(let number): "\(number)"
+        }
+    }
   }
 
   /// Nil if a fact is not valid.
@@ -29,6 +56,27 @@ extension ImageFacts {
     if let digits = message[Self.hashName] {
       guard let hash = UInt64(digits, radix: 16) else { return nil }
       perceptualHash = hash
+    }
+    for (name, fields, fact) in [("exif", EXIFField.others, \ImageFacts.exif), ("gps", EXIFField.position, \.gps)] {
+      guard message[name] != nil else { continue }
+      var values: [EXIFField: EXIFValue] = [:]
+      for field in fields {
+        guard let text = message["exif.\(field.rawValue)"] else { continue }
+        guard let value = EXIFValue(text, isText: field.isText) else { return nil }
+        values[field] = value
+      }
+      self[keyPath: fact] = values
+    }
+  }
+}
+
+extension EXIFValue {
+  fileprivate init?(_ text: String, isText: Bool) {
+    if isText {
+      self.init(text: Array(text.utf8)[...])
+    } else {
+      guard let number = Double(text), number.isFinite else { return nil }
+      self = .number(number)
     }
   }
 }

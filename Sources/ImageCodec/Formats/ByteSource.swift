@@ -23,6 +23,8 @@ struct HeaderReader {
   private var window: ArraySlice<UInt8> = []
   private var windowStart = 0
   private var windowLength = HeaderReader.minWindow
+  /// The position of the EXIF data, once the header of an image has been read to it.
+  var exifStart: Int?
   private static let minWindow = 4096
   private static let maxWindow = 65_536
 

@@ -8,6 +8,7 @@ enum EXIF {
   /// The orientation, 1 to 8; 1 if the data is damaged or has no orientation.
   static func orientation(_ reader: inout HeaderReader, at start: Int) -> Int {
     do throws(ImageHeaderError) {
+      reader.exifStart = start
       let begin = try reader.bytes(start, count: 6) == mark ? start + 6 : start
       let directory = try TIFFDirectory(&reader, fileStart: begin)
       return try directory.orientation(&reader)

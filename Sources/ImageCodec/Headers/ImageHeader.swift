@@ -22,6 +22,20 @@ public struct ImageHeader: Sendable, Hashable {
   /// limit. Damage after the size fields is not an error.
   public static func read(_ source: any ByteSource, format: ImageFormat) throws(ImageHeaderError) -> ImageHeader {
     var reader = HeaderReader(source)
+    return try read(&reader, format: format)
+  }
+
+  /// The position of the EXIF data of a JPEG, PNG, WebP or TIFF, from which `EXIFReader` reads; nil if there is none.
+  package static func exifStart(_ source: any ByteSource, format: ImageFormat) -> Int? {
+    if format == .tiff { return 0 }
+    var reader = HeaderReader(source)
+    _ = try? read(&reader, format: format)
+    return reader.exifStart
+  }
+
+  private static func read(
+    _ reader: inout HeaderReader, format: ImageFormat
+  ) throws(ImageHeaderError) -> ImageHeader {
     let header =
       switch format {
       case .jpeg: try JPEGHeader.read(&reader)

@@ -64,11 +64,11 @@ struct TIFFDirectory {
   }
 
   /// The base of offsets in the file.
-  private let fileStart: Int
-  private let isLittleEndian: Bool
-  private let isBig: Bool
+  let fileStart: Int
+  let isLittleEndian: Bool
+  let isBig: Bool
   let start: Int
-  private let entries: Int
+  let entryCount: Int
 
   /// The first directory of the TIFF data that begins at `fileStart`.
   init(_ reader: inout HeaderReader, fileStart: Int) throws(ImageHeaderError) {
@@ -83,14 +83,14 @@ struct TIFFDirectory {
       &reader, fileStart: fileStart, isLittleEndian: isLittleEndian, isBig: version == 43, start: reader.offset(first))
   }
 
-  private init(
+  init(
     _ reader: inout HeaderReader, fileStart: Int, isLittleEndian: Bool, isBig: Bool, start: Int
   ) throws(ImageHeaderError) {
     (self.fileStart, self.start) = (fileStart, start)
     (self.isLittleEndian, self.isBig) = (isLittleEndian, isBig)
     let count = try reader.uint64(fileStart + start, bytes: isBig ? 8 : 2, isLittleEndian: isLittleEndian)
     guard count <= 65_535 else { throw .impossible("a TIFF directory must not have more than 65535 entries") }
-    entries = Int(count)
+    entryCount = Int(count)
   }
 
   /// The value of a tag with a single integer; nil if the tag is missing or of another type.
@@ -118,7 +118,7 @@ struct TIFFDirectory {
   private func field(
     _ tag: Tag, _ reader: inout HeaderReader
   ) throws(ImageHeaderError) -> (place: Int, count: Int, length: Int)? {
-    for index in 0..<entries {
+    for index in 0..<entryCount {
       let entry = firstEntry + index * entryLength
       guard try integer(&reader, entry, bytes: 2) == UInt64(tag.rawValue) else { continue }
       let count = try integer(&reader, entry + 4, bytes: isBig ? 8 : 4)
@@ -148,17 +148,17 @@ struct TIFFDirectory {
   }
 
   func next(_ reader: inout HeaderReader) throws(ImageHeaderError) -> TIFFDirectory? {
-    let link = try integer(&reader, firstEntry + entries * entryLength, bytes: isBig ? 8 : 4)
+    let link = try integer(&reader, firstEntry + entryCount * entryLength, bytes: isBig ? 8 : 4)
     guard link != 0 else { return nil }
     return try TIFFDirectory(
       &reader, fileStart: fileStart, isLittleEndian: isLittleEndian, isBig: isBig, start: reader.offset(link))
   }
 
-  private var entryLength: Int { isBig ? 20 : 12 }
+  var entryLength: Int { isBig ? 20 : 12 }
 
-  private var firstEntry: Int { fileStart + start + (isBig ? 8 : 2) }
+  var firstEntry: Int { fileStart + start + (isBig ? 8 : 2) }
 
-  private func integer(_ reader: inout HeaderReader, _ offset: Int, bytes: Int) throws(ImageHeaderError) -> UInt64 {
+  func integer(_ reader: inout HeaderReader, _ offset: Int, bytes: Int) throws(ImageHeaderError) -> UInt64 {
     try reader.uint64(offset, bytes: bytes, isLittleEndian: isLittleEndian)
   }
 }

@@ -11,6 +11,16 @@ package enum DecoderLibraries: String, Sendable {
 }
 
 extension ImageFormat {
-  /// The minimum libraries that a decoder needs for this format.
+  /// The minimum libraries that a decoder needs to read or write this format.
   package var libraries: DecoderLibraries { [.heic, .jxl, .svg].contains(self) ? .all : .common }
+}
+
+extension DecodeTask {
+  /// The minimum libraries that a decoder needs for the source and the result.
+  var libraries: DecoderLibraries {
+    guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
+      return header.format.libraries
+    }
+    return .all
+  }
 }

@@ -15,7 +15,7 @@ extension PoolLoop {
   }
 
   private func libraries(for ticket: DecodeTicket) -> DecoderLibraries {
-    pending[ticket]?.task.header.format.libraries ?? .common
+    pending[ticket]?.task.libraries ?? .common
   }
 
   /// Starts a process, which replaces an idle one that lacks libraries if the maximum is reached. Nil if the start

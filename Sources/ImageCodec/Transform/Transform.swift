@@ -59,7 +59,7 @@ public struct Transform: Sendable, Hashable {
   /// Whether the EXIF orientation is applied.
   public var isOriented = true
   public var crop: Crop?
-  /// One of `writableFormats`; nil for the source's format if that can be written.
+  /// One of `writableFormats`; nil for the source's format if that is one of `keptFormats`.
   public var format: ImageFormat?
   /// 1 to 100, for formats that have a quality; nil for the format's default.
   public var quality: Int?
@@ -83,7 +83,11 @@ public struct Transform: Sendable, Hashable {
   public static let cropSides = 1...1_000_000_000
   /// The permitted numbers of a focal point.
   public static let fractions = 0.0...1.0
-  public static let writableFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
+  /// The formats that a decoder may be able to write.
+  public static let writableFormats = keptFormats + [.jxl]
+  /// The formats of sources that a result has without `format`. A JPEG XL must be asked for, because few programs read
+  /// it and some versions of libvips do not write it.
+  static let keptFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
 
   static let usualBackground: UInt32 = 0xFFFFFF
 }
@@ -100,7 +104,7 @@ extension Transform {
   public func outputFormat(of source: ImageFormat, hasAlpha: Bool, frames: Int) -> ImageFormat {
     if let format { return format }
     if frames > 1 { return .webp }
-    if Self.writableFormats.contains(source) { return source }
+    if Self.keptFormats.contains(source) { return source }
     return hasAlpha || cornerRadius > 0 ? .png : .jpeg
   }
 }

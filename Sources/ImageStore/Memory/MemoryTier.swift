@@ -101,7 +101,7 @@ public struct MemoryTier: Sendable {
     let conflictingIndex = conflictingIndex(of: response)
     remove(replacedBy: response, conflictingIndex)
     removeVariantsOfOlderOriginals(beside: response)
-    let cost = max(Int64(bytes.count + response.headers.byteCount + response.url.utf8.count), Self.minCost)
+    let cost = Self.cost(response, bytes: bytes.count)
     guard Int64(bytes.count) <= largestEntry, cost <= counts.limit else { return false }
     let index = free.popLast() ?? slots.count
     let evicted = order.insert(
@@ -114,6 +114,11 @@ public struct MemoryTier: Sendable {
     counts.bytes += Int64(bytes.count)
     removeExcessVariant(beside: index)
     return true
+  }
+
+  private static func cost(_ response: StoredResponse, bytes: Int) -> Int64 {
+    let facts = response.metadata?.facts.byteCount ?? 0
+    return max(Int64(bytes + response.headers.byteCount + response.url.utf8.count + facts), minCost)
   }
 
   /// Removes the oldest entry if there are more than `maxVaryVariants` with different varying fields.
@@ -204,6 +209,7 @@ public struct MemoryTier: Sendable {
     var response = entry.response
     change(&response)
     slots[index] = Entry(response: response, bytes: entry.bytes)
+    order.setCost(Self.cost(response, bytes: entry.bytes.count), of: index)
   }
 
   private func index(of response: StoredResponse) -> Int? {

@@ -73,6 +73,14 @@ struct S3FIFO {
     return evicted
   }
 
+  /// Changes the cost of an entry. Nothing is evicted: the next insertion makes room.
+  mutating func setCost(_ cost: Int64, of index: Int) {
+    let growth = cost - entries[index].cost
+    entries[index].cost = cost
+    self.cost += growth
+    if entries[index].isOnProbation { probationCost += growth }
+  }
+
   mutating func remove(_ index: Int) {
     cost -= entries[index].cost
     if entries[index].isOnProbation {

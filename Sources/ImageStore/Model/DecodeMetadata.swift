@@ -34,11 +34,42 @@ public final class DecodeMetadata: Sendable, Equatable {
   /// Facts of the original that hosts asked for; nil if not known. They are kept with images in memory, and computed
   /// again for those on disk.
   public struct Facts: Sendable, Equatable {
+    public enum Value: Sendable, Equatable {
+      case text(String)
+      case number(Double)
+    }
+
+    /// A field of the EXIF data.
+    public struct Field: Sendable, Equatable {
+      public var name: String
+      public var value: Value
+
+      public init(name: String, value: Value) { (self.name, self.value) = (name, value) }
+    }
+
     public var perceptualHash: UInt64?
+    /// Empty if the image has none of the fields.
+    public var exif: [Field]?
+    /// The position of the camera; empty if the image does not have it.
+    public var gps: [Field]?
 
-    public init(perceptualHash: UInt64? = nil) { self.perceptualHash = perceptualHash }
+    public init(perceptualHash: UInt64? = nil, exif: [Field]? = nil, gps: [Field]? = nil) {
+      (self.perceptualHash, self.exif, self.gps) = (perceptualHash, exif, gps)
+    }
 
-    func adding(_ other: Facts) -> Facts { Facts(perceptualHash: other.perceptualHash ?? perceptualHash) }
+    /// About the bytes of memory that the fields take.
+    var byteCount: Int {
+      [exif, gps].reduce(0) { total, fields in
+        (fields ?? []).reduce(total) { total, field in
+          guard case .text(let text) = field.value else { return total + MemoryLayout<Field>.stride }
+          return total + MemoryLayout<Field>.stride + text.utf8.count
+        }
+      }
+    }
+
+    func adding(_ other: Facts) -> Facts {
+      Facts(perceptualHash: other.perceptualHash ?? perceptualHash, exif: other.exif ?? exif, gps: other.gps ?? gps)
+    }
   }
 
   /// Nil for originals.

@@ -2,8 +2,9 @@ internal import HTTPTypes
 
 /// The header fields by which a server refuses the use of an image for datasets and training.
 enum UsageDirectives {
-  /// The values of X-Robots-Tag that img2dataset obeys by default, too.
-  private static let refusingTags: Set = ["noai", "noimageai", "noindex", "noimageindex"]
+  /// The values of X-Robots-Tag that img2dataset obeys by default, too, and `none`, which means noindex and nofollow
+  /// (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag).
+  private static let refusingTags: Set = ["noai", "noimageai", "noindex", "noimageindex", "none"]
   /// The categories of Content-Usage (draft-ietf-aipref-attach) whose value `n` refuses it.
   private static let refusedUses: Set = ["train-ai", "train-genai", "bots"]
 
@@ -32,8 +33,9 @@ enum UsageDirectives {
       var tag = part.drop { $0 == " " || $0 == "\t" }
       if let colon = tag.firstIndex(of: ":") {
         let name = tag[..<colon]
-        // Values with a colon of their own, such as dates, do not name a user agent.
-        if name != "unavailable_after", !name.hasPrefix("max-") { applies = userAgent.lowercased().contains(name) }
+        // These do not name a user agent, and their value is no tag: max-image-preview:none permits indexing.
+        if name == "unavailable_after" || name.hasPrefix("max-") { continue }
+        applies = userAgent.lowercased().contains(name)
         tag = tag[tag.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
       }
       let word = tag.prefix { $0 != " " && $0 != "\t" }

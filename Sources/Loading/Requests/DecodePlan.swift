@@ -76,12 +76,34 @@ extension LoadRequest {
 }
 
 extension DecodeMetadata.Facts {
-  var known: FactSet { perceptualHash == nil ? [] : .perceptualHash }
+  var known: FactSet {
+    var known: FactSet = []
+    if perceptualHash != nil { known.insert(.perceptualHash) }
+    if exif != nil { known.insert(.exif) }
+    if gps != nil { known.insert(.gps) }
+    return known
+  }
 
-  init(_ facts: ImageFacts) { self.init(perceptualHash: facts.perceptualHash) }
+  init(_ facts: ImageFacts) {
+    self.init(
+      perceptualHash: facts.perceptualHash, exif: facts.exif.map(Self.fields), gps: facts.gps.map(Self.fields))
+  }
+
+  /// The fields in a fixed order.
+  private static func fields(_ values: [EXIFField: EXIFValue]) -> [Field] {
+    EXIFField.allCases.compactMap { field in
+      switch values[field] {
+      case .text(let text): Field(name: field.rawValue, value: .text(text))
+      case .number(let number): Field(name: field.rawValue, value: .number(number))
+      case nil: nil
+      }
+    }
+  }
 
   /// The facts that were asked for.
   func only(_ facts: FactSet) -> DecodeMetadata.Facts {
-    DecodeMetadata.Facts(perceptualHash: facts.contains(.perceptualHash) ? perceptualHash : nil)
+    DecodeMetadata.Facts(
+      perceptualHash: facts.contains(.perceptualHash) ? perceptualHash : nil, exif: facts.contains(.exif) ? exif : nil,
+      gps: facts.contains(.gps) ? gps : nil)
   }
 }

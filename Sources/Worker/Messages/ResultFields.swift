@@ -102,6 +102,18 @@ extension JSONWriter {
       let digits = String(hash, radix: 16)
       member("perceptualHash", String(repeating: "0", count: 16 - digits.count) + digits)
     }
+    if let exif = facts.exif { object("exif") { $0.members(of: exif) } }
+    if let gps = facts.gps, !gps.isEmpty { object("gps") { $0.members(of: gps) } }
+  }
+
+  private mutating func members(of fields: [LoadedImage.Facts.Field]) {
+    for field in fields {
+      key(escaping: field.name)
+      switch field.value {
+      case .text(let text): value(text)
+      case .number(let number): if let whole = Int64(exactly: number) { value(whole) } else { value(number) }
+      }
+    }
   }
 
   mutating func members(of summary: Prefetch.Summary) {

@@ -43,18 +43,18 @@ enum TransformParameters {
   /// Reads a part of the source, or the part that a cover keeps. An object without sides is a focal point.
   private static func readCrop(_ params: Parameters, into transform: inout Transform) throws(RPCError) {
     let path = params.path("crop")
+    let forms = RPCError.invalidParams(
+      member: path, "\(path) must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}")
     switch params.value("crop") {
     case nil: return
     case .string:
-      let focus = try params.choice("crop", AutomaticFocus.self)
+      guard let focus = try? params.choice("crop", AutomaticFocus.self) else { throw forms }
       transform.focus = focus == .entropy ? .entropy : .attention
     case .object(let object) where !object.members.contains { ["width", "height"].contains($0.name) }:
       guard let point = try params.object("crop", known: ["x", "y", "width", "height"]) else { return }
       transform.focus = .point(x: try fraction(point, "x"), y: try fraction(point, "y"))
     case .object: return transform.crop = try part(params)
-    default:
-      throw .invalidParams(
-        member: path, "\(path) must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}")
+    default: throw forms
     }
     guard transform.fit == .cover else {
       throw .invalidParams(
@@ -94,7 +94,7 @@ enum TransformParameters {
   private enum Rotation: String, CaseIterable { case auto, none }
 
   private enum Format: String, CaseIterable {
-    case keep, jpeg, png, webp, avif
+    case keep, jpeg, png, webp, avif, jxl
 
     var format: ImageFormat? { ImageFormat(rawValue: rawValue) }
   }

@@ -44,6 +44,17 @@ final class AVIFReader: FrameReader {
     }
   }
 
+  /// The EXIF data of the primary image; empty if there is none. No pixel is decoded.
+  static func exif(of input: Input) -> [UInt8] {
+    guard let decoder = cavif_open(input.bytes.baseAddress, input.bytes.count, AVIF_DECODER_SOURCE_PRIMARY_ITEM) else {
+      return []
+    }
+    defer { avifDecoderDestroy(decoder) }
+    decoder.pointee.ignoreExif = AVIF_FALSE
+    guard avifDecoderParse(decoder) == AVIF_RESULT_OK, let image = decoder.pointee.image else { return [] }
+    return [UInt8](UnsafeBufferPointer(start: image.pointee.exif.data, count: image.pointee.exif.size))
+  }
+
   /// Also runs if `init` throws: all stored properties are initialised by then.
   deinit { avifDecoderDestroy(decoder) }
 

@@ -47,7 +47,8 @@ struct Decode {
     let frames = transform.frames == .all ? source.frames : 1
     let format = outputFormat(of: source, transform, frames: frames)
     guard Library.formats.encode.contains(format) else {
-      throw DecodeError.unsupportedFormat("the decoder does not write \(format.rawValue)")
+      let others = Library.formats.encode.map(\.rawValue).joined(separator: ", ")
+      throw DecodeError.unsupportedFormat("the decoder does not write \(format.rawValue); it writes \(others)")
     }
     let rendering = try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha)
     let geometry = rendering.geometry

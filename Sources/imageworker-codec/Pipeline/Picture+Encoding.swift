@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecSandbox
 internal import ImageCodec
 
 extension Picture {
@@ -6,7 +7,7 @@ extension Picture {
   ///
   /// - Parameters:
   ///   - quality: nil for the format's default.
-  ///   - isLossless: whether a WebP is lossless and ignores the quality.
+  ///   - isLossless: whether a WebP or JPEG XL is lossless and ignores the quality.
   func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
     if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
@@ -18,6 +19,11 @@ extension Picture {
       case .png: cvips_save_png(pointer, &bytes, &count)
       case .webp where isLossless: cvips_save_lossless_webp(pointer, &bytes, &count)
       case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
+      case .jxl:
+        try withMemoryForJXL(isLossless: isLossless) { picture in
+          isLossless
+            ? cvips_save_lossless_jxl(picture, &bytes, &count) : cvips_save_jxl(picture, &bytes, &count, quality)
+        }
       default: Int32(-1)
       }
     guard status == 0, let bytes else { throw LibraryError() }
@@ -26,6 +32,16 @@ extension Picture {
       WebPTransparency.announce(in: UnsafeMutableRawBufferPointer(start: bytes, count: count))
     }
     return EncodedFile(bytes: bytes, count: count)
+  }
+
+  /// Throws if libjxl might run out of memory, since it then ends the process.
+  private func withMemoryForJXL(
+    isLossless: Bool, _ encode: (UnsafeMutablePointer<VipsImage>) -> Int32
+  ) throws -> Int32 {
+    // libjxl 0.7 was measured to take 41 bytes for each pixel, 66 if lossless, and 19 more for alpha.
+    let pixelBytes = (isLossless ? 70 : 45) + (bands.isMultiple(of: 2) ? 20 : 0)
+    guard width <= Sandbox.memoryLimit / pixelBytes / max(1, height) else { throw LibraryError.memory }
+    return encode(pointer)
   }
 
   private func avif(quality: Int) throws -> EncodedFile {

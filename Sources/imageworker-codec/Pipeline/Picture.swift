@@ -42,6 +42,16 @@ final class Picture {
     return profile
   }
 
+  /// The EXIF data that the loader found; empty without any.
+  var exif: [UInt8] {
+    var data: UnsafeRawPointer?
+    var length = 0
+    guard vips_image_get_typeof(pointer, "exif-data") != 0,
+      vips_image_get_blob(pointer, "exif-data", &data, &length) == 0, let data
+    else { return [] }
+    return [UInt8](UnsafeRawBufferPointer(start: data, count: length))
+  }
+
   /// The number of colour bands according to the file; nil if the file has no usable information.
   var colors: Int? {
     switch vips_image_get_interpretation(pointer) {

@@ -6,7 +6,22 @@ extension Source {
   func facts(_ wanted: FactSet) throws -> ImageFacts {
     var facts = ImageFacts()
     if wanted.contains(.perceptualHash) { facts.perceptualHash = try perceptualHash() }
+    if wanted.contains(.exif) { facts.exif = exif(EXIFField.others) }
+    if wanted.contains(.gps) { facts.gps = exif(EXIFField.position) }
     return facts
+  }
+
+  /// The fields of the EXIF data that libvips or libavif returns, or that are at a known place of the file. Empty
+  /// without such data.
+  private func exif(_ fields: [EXIFField]) -> [EXIFField: EXIFValue] {
+    let fields = Set(fields)
+    switch format {
+    case .jpeg, .png, .webp, .tiff:
+      return ImageHeader.exifStart(input, format: format).map { EXIFReader.read(input, at: $0, fields) } ?? [:]
+    case .heic: return EXIFReader.read(picture.exif, fields)
+    case .avif: return EXIFReader.read(AVIFReader.exif(of: input), fields)
+    case .gif, .bmp, .ico, .svg, .jxl, .jp2: return [:]
+    }
   }
 
   /// The hash of the pixels as stored: neither the EXIF orientation nor a colour profile is applied, and alpha is

@@ -29,11 +29,11 @@ enum Library {
       vips_operation_block_set("VipsForeignLoad\(name)", 0)
     }
     vips_block_untrusted_set(1)
-    // libvips marks the loader as untrusted, because libjxl is young. It runs in the sandbox here.
-    vips_operation_block_set("VipsForeignLoadJxl", 0)
+    // libvips marks them as untrusted, because libjxl is young. It runs in the sandbox here.
+    for name in ["LoadJxl", "SaveJxl"] { vips_operation_block_set("VipsForeign\(name)", 0) }
     formats = CodecFormats(
       decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
-      encode: ImageFormat.allCases.filter { canEncode($0) })
+      encode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canEncode($0) })
     warmUp()
     if libraries == .all { Drawing.warmUp() }
   }
@@ -62,6 +62,7 @@ enum Library {
     case .png: has("pngsave_buffer")
     case .webp: has("webpsave_buffer")
     case .avif: avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE.rawValue) != nil
+    case .jxl: has("jxlsave_buffer")
     default: false
     }
   }

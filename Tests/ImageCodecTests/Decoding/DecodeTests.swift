@@ -10,9 +10,7 @@ struct DecodeTests {
   init() throws { decoding = try .shared() }
 
   @Test func `the decoder announces its formats and an active sandbox`() async {
-    let formats = await withCheckedContinuation { continuation in
-      decoding.pool.formats { continuation.resume(returning: $0) }
-    }
+    let formats = await decoding.formats()
     #expect(Set(formats.decode).isSuperset(of: [.jpeg, .png, .gif, .webp, .tiff]))
     #expect(Set(formats.encode).isSuperset(of: [.jpeg, .png, .webp]))
     #if os(Linux)
@@ -142,6 +140,17 @@ struct DecodeTests {
     let (turned, expected) = (try await decoding.pixels(file), try await decoding.pixels(jpeg))
     #expect((turned.width, turned.height) == (expected.width, expected.height))
     #expect(turned.meanDifference(from: expected) < 3)
+  }
+
+  @Test func `a decoder has the libraries of the source and of the result`() throws {
+    func libraries(_ output: DecodeTask.Output, _ format: ImageFormat?) throws -> DecoderLibraries {
+      try decoding.task(Pictures.quarters(4, 4).png(), output, .with { $0.format = format }).libraries
+    }
+    #expect(try libraries(.encoded("a"), .jxl) == .all)
+    #expect(try libraries(.encoded("a"), .webp) == .common && libraries(.encoded("a"), nil) == .common)
+    #expect(try libraries(.placeholder, .jxl) == .common)
+    let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
+    #expect(try decoding.task(drawing, .encoded("a"), .with { $0.format = .png }).libraries == .all)
   }
 
   @Test func `frames that the decoder does not read do not count towards the limit`() {
@@ -417,7 +426,7 @@ struct DecodeTests {
     var file = try await decoding.encoded(grey.png(), as: .jpeg)
     file.insert(
       contentsOf: Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + Build.greyProfile()), at: 2)
-    for format in [ImageFormat.webp, .png, .jpeg, .avif] {
+    for format in await decoding.formats().encode {
       let variant = try await decoding.encoded(file, as: format)
       #expect(variant.count < 2000, "\(format)")
       for name in ["ICCP", "iCCP", "ICC_PROFILE", "prof"] { #expect(variant.firstRange(of: Build.text(name)) == nil) }

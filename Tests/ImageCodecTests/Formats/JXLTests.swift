@@ -59,8 +59,67 @@ struct JXLTests {
     }
   }
 
-  private func reads() async -> Bool {
-    await withCheckedContinuation { continuation in decoding.pool.formats { continuation.resume(returning: $0) } }
-      .decode.contains(.jxl)
+  // MARK: - Writing
+
+  @Test(arguments: [1, 2, 3, 4]) func `an image is written with its colours and its alpha`(bands: Int) async throws {
+    guard await writes() else { return }
+    let picture = Pictures(width: 60, height: 40, samples: bands) { x, y in
+      Array([x * 4, y * 6, 200 - x * 2, 255 - y * 3].prefix(bands == 2 ? 1 : bands)) + (bands == 2 ? [255 - y * 3] : [])
+    }
+    let (decoded, file) = try await decoding.encoded(picture.png(), .with { ($0.format, $0.quality) = (.jxl, 95) })
+    #expect((decoded.format, decoded.width, decoded.height, decoded.bytes) == (.jxl, 60, 40, file.count))
+    #expect(try Decoding.header(file) == ImageHeader(.jxl, width: 60, height: 40))
+    let (written, source) = (try await decoding.pixels(file), try await decoding.pixels(picture.png()))
+    #expect(written.channels == source.channels && written.meanDifference(from: source) < 2)
   }
+
+  @Test func `the orientation of a photograph is applied, and its metadata is left out`() async throws {
+    guard await writes() else { return }
+    var photograph = try await decoding.encoded(Pictures.quarters(96, 64).png(), as: .jpeg)
+    photograph.insert(contentsOf: Build.jpegEXIF(6), at: 2)
+    let file = try await decoding.encoded(photograph, as: .jxl)
+    #expect(try Decoding.header(file) == ImageHeader(.jxl, width: 64, height: 96))
+    #expect(file.firstRange(of: Build.text("Exif")) == nil)
+    #expect(try await decoding.pixels(file).meanDifference(from: decoding.pixels(photograph)) < 2)
+  }
+
+  @Test func `a higher quality makes a larger file, and artwork is lossless without a quality`() async throws {
+    guard await writes() else { return }
+    let picture = Pictures.hills(200, 150).png()
+    var sizes: [Int] = []
+    for quality in [20, 50, 80, 100] {
+      sizes.append(try await decoding.encoded(picture, as: .jxl, quality: quality).count)
+    }
+    #expect(sizes == sizes.sorted() && Set(sizes).count == 4)
+    #expect(try await decoding.encoded(picture, .with { $0.format = .jxl }).1.count == sizes[2])
+    let artwork = Pictures.gif(20, 10, colors: [(255, 0, 0)])
+    let file = try await decoding.encoded(artwork, .with { $0.format = .jxl }).1
+    #expect(try await decoding.pixels(file) == decoding.pixels(artwork))
+  }
+
+  @Test func `a large image is written within the memory and the sandbox of a decoder`() async throws {
+    guard await writes() else { return }
+    let path = decoding.newPath()
+    let task = try decoding.task(
+      Pictures.hills(400, 300).png(), .encoded(path),
+      .with { ($0.format, $0.width, $0.height, $0.enlarge) = (.jxl, 4000, 3000, true) })
+    let decoded = try await decoding.run(task).get()
+    #expect((decoded.format, decoded.width, decoded.height) == (.jxl, 4000, 3000))
+    let small = Transform.with { $0.width = 400 }
+    let written = try await decoding.pixels([UInt8](try Data(contentsOf: URL(filePath: path))), small)
+    #expect(written.meanDifference(from: try await decoding.pixels(Pictures.hills(400, 300).png())) < 3)
+  }
+
+  @Test func `an image that may exceed the memory limit is not written`() async throws {
+    guard await writes() else { return }
+    let small = try Decoding(memory: 300 << 20)
+    let task = try small.task(
+      Pictures.quarters(8, 8).png(), .encoded(small.newPath()),
+      .with { ($0.format, $0.width, $0.height, $0.fit, $0.enlarge) = (.jxl, 3000, 3000, .fill, true) })
+    let outcome = await small.run(task)
+    guard case .failure(.outOfMemory) = outcome else { return #expect(Bool(false), "\(outcome)") }
+  }
+
+  private func reads() async -> Bool { await decoding.formats().decode.contains(.jxl) }
+  private func writes() async -> Bool { await decoding.formats().encode.contains(.jxl) }
 }

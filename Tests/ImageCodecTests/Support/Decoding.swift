@@ -44,6 +44,10 @@ final class Decoding: Sendable {
 
   func newPath() -> String { "\(directory)/\(UUID().uuidString)" }
 
+  func formats() async -> CodecFormats {
+    await withCheckedContinuation { continuation in pool.formats { continuation.resume(returning: $0) } }
+  }
+
   func run(_ task: DecodeTask) async -> Result<Decoded, DecodeError> {
     await withCheckedContinuation { continuation in
       pool.submit(task, priority: 0) { result, _ in continuation.resume(returning: result) }

@@ -131,10 +131,10 @@ struct TransformTests {
 
   @Test func `the source's format is kept where it can be written`() {
     let keep = Transform()
-    for format in Transform.writableFormats {
+    for format in [ImageFormat.jpeg, .png, .webp, .avif] {
       #expect(keep.outputFormat(of: format, hasAlpha: true, frames: 1) == format)
     }
-    for format in [ImageFormat.gif, .heic, .tiff] {
+    for format in [ImageFormat.gif, .heic, .tiff, .jxl] {
       #expect(keep.outputFormat(of: format, hasAlpha: true, frames: 1) == .png)
       #expect(keep.outputFormat(of: format, hasAlpha: false, frames: 1) == .jpeg)
     }
@@ -151,6 +151,10 @@ struct TransformTests {
   }
 
   @Test func `the requested format is used`() {
-    #expect(transform { $0.format = .jpeg }.outputFormat(of: .png, hasAlpha: true, frames: 1) == .jpeg)
+    for format in Transform.writableFormats {
+      let asked = transform { $0.format = format }
+      #expect(asked.outputFormat(of: .png, hasAlpha: true, frames: 1) == format)
+      #expect(Transform(canonical: asked.canonical) == asked)
+    }
   }
 }

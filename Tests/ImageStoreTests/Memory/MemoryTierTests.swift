@@ -130,6 +130,19 @@ import Testing
     #expect(tier.counts.entries == 10)
   }
 
+  @Test func `the facts of an image count for the limit`() {
+    var tier = MemoryTier(limit: 1 << 20)
+    let text = DecodeMetadata.Facts.Value.text(String(repeating: "a", count: 200))
+    let texts = (1...10).map { DecodeMetadata.Facts.Field(name: "\($0)", value: text) }
+    for number in 1...1000 {
+      var image = response("\(number)", at: number)
+      tier.store(image, bytes: [])
+      image.metadata = DecodeMetadata(facts: .init(exif: texts))
+      tier.recordMetadata(of: image)
+    }
+    #expect(tier.counts.entries > 300 && tier.counts.entries < 500)
+  }
+
   @Test func `a scan of images without a second use does not evict the images in use`() {
     var tier = MemoryTier(limit: 100_000)
     let used = (0..<80).map { "used \($0)" }

@@ -27,6 +27,23 @@ struct FactsTests {
     #expect(await scene.isIdle)
   }
 
+  @Test func `fields of EXIF come from memory, and the position only to a load that asks for it`() async throws {
+    let scene = try await Scene()
+    let both = await scene.submit(Ask.for(facts: [.exif, .gps]))
+    #expect(scene.decoder.next(succeeding: .facts([.exif, .gps])))
+    let exif: [DecodeMetadata.Facts.Field] = [
+      .init(name: "make", value: .text("Maker")), .init(name: "iso", value: .number(400)),
+    ]
+    #expect(try scene.witness.image(of: both).facts.exif == exif)
+    #expect(try scene.witness.image(of: both).facts.gps?.map(\.name) == ["latitude", "longitude"])
+    let one = try scene.witness.image(of: await scene.submit(Ask.for(facts: .exif)))
+    #expect(one.cache == .memory && one.facts == DecodeMetadata.Facts(exif: exif))
+    let hash = await scene.submit(Ask.for(facts: Self.all))
+    #expect(scene.decoder.next(succeeding: .facts(.perceptualHash)))
+    #expect(try scene.witness.image(of: hash).facts.exif == exif)
+    #expect(scene.decoder.orderCount == 2)
+  }
+
   @Test func `a variant has the facts of its original, also when it is cached`() async throws {
     let scene = try await Scene()
     let ask = Ask.for(Ask.small(), facts: Self.all)

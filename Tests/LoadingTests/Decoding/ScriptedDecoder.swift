@@ -91,6 +91,8 @@ final class ScriptedDecoder: ImageDecoding {
       _ = FileManager.default.createFile(atPath: path, contents: Data([255, 0, 0]))
     case .facts(let facts):
       if facts.contains(.perceptualHash) { decoded.facts.perceptualHash = 0xABC }
+      if facts.contains(.exif) { decoded.facts.exif = [.make: .text("Maker"), .iso: .number(400)] }
+      if facts.contains(.gps) { decoded.facts.gps = [.latitude: .number(-1.5), .longitude: .number(9)] }
     case .check, .placeholder: break
     }
     return .success(decoded)

@@ -101,6 +101,11 @@ import Testing
       }
       let error = try await worker.failure("http://127.0.0.1:1/a.png", ["transform": 5])
       #expect(error["data"]["member"] == "transform")
+      for crop in ["atention", 5] as [JSON] {
+        let error = try await worker.failure("http://127.0.0.1:1/a.png", ["transform": ["crop": crop]])
+        let forms = "transform.crop must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}"
+        #expect(error["message"] == .string(forms))
+      }
     }
   }
 

@@ -1,0 +1,147 @@
+/// Reads the fields of EXIF data: a TIFF file with a directory for the camera and one for the position (CIPA DC-008
+/// sections 4.6.3 to 4.6.8). Damaged fields are left out.
+package struct EXIFReader {
+  private var reader: HeaderReader
+  private let start: Int
+
+  /// The fields, of which at most `fields` are read.
+  ///
+  /// - Parameter offset: the position of the TIFF header, or of the `Exif` mark before it.
+  package static func read(
+    _ source: any ByteSource, at offset: Int = 0, _ fields: Set<EXIFField>
+  ) -> [EXIFField: EXIFValue] {
+    var reader = HeaderReader(source)
+    let hasMark = (try? reader.bytes(offset, count: EXIF.mark.count)) == EXIF.mark
+    var this = EXIFReader(reader: reader, start: hasMark ? offset + EXIF.mark.count : offset)
+    return this.values().filter { fields.contains($0.key) }
+  }
+
+  private mutating func values() -> [EXIFField: EXIFValue] {
+    guard let main = try? TIFFDirectory(&reader, fileStart: start) else { return [:] }
+    var values: [EXIFField: EXIFValue] = [:]
+    let first = entries(of: main)
+    values[.orientation] = number(first[274], in: main).flatMap { 1...8 ~= $0 ? .number($0) : nil }
+    values[.make] = text(first[271], in: main)
+    values[.model] = text(first[272], in: main)
+    values[.artist] = text(first[315], in: main)
+    values[.copyright] = text(first[33_432], in: main)
+    if let camera = directory(first[34_665], of: main) { addCamera(camera, to: &values) }
+    if let position = directory(first[34_853], of: main) { addPosition(position, to: &values) }
+    return values
+  }
+
+  private mutating func addCamera(_ camera: TIFFDirectory, to values: inout [EXIFField: EXIFValue]) {
+    let entries = entries(of: camera)
+    let numbers: [(EXIFField, Int)] = [
+      (.exposureTime, 33_434), (.fNumber, 33_437), (.iso, 34_855), (.focalLength, 37_386),
+      (.focalLengthIn35mm, 41_989),
+    ]
+    // Zero means unknown in these fields.
+    for (field, tag) in numbers {
+      guard let number = number(entries[tag], in: camera), number > 0 else { continue }
+      values[field] = .number(number)
+    }
+    values[.lensModel] = text(entries[42_036], in: camera)
+    let (date, offset) = (bytes(entries[36_867], in: camera), bytes(entries[36_881], in: camera))
+    values[.dateTimeOriginal] = Self.date(date, offset: offset).map { .text($0) }
+  }
+
+  private mutating func addPosition(_ position: TIFFDirectory, to values: inout [EXIFField: EXIFValue]) {
+    let entries = entries(of: position)
+    guard let latitude = angle(entries[2], side: entries[1], of: ("N", "S"), max: 90, in: position),
+      let longitude = angle(entries[4], side: entries[3], of: ("E", "W"), max: 180, in: position)
+    else { return }
+    (values[.latitude], values[.longitude]) = (.number(latitude), .number(longitude))
+    guard let altitude = number(entries[6], in: position) else { return }
+    let isBelow = number(entries[5], in: position) == 1
+    values[.altitude] = .number(isBelow ? -altitude : altitude)
+  }
+
+  // MARK: - Values
+
+  private mutating func entries(of directory: TIFFDirectory) -> [Int: TIFFDirectory.Entry] {
+    directory.entries(&reader)
+  }
+
+  private mutating func directory(_ entry: TIFFDirectory.Entry?, of parent: TIFFDirectory) -> TIFFDirectory? {
+    guard let offset = number(entry, in: parent), offset > 0, offset < Double(reader.count) else { return nil }
+    return try? parent.directory(at: Int(offset), &reader)
+  }
+
+  private mutating func number(_ entry: TIFFDirectory.Entry?, in directory: TIFFDirectory) -> Double? {
+    guard let entry else { return nil }
+    return try? directory.number(entry, 0, &reader)
+  }
+
+  /// The bytes of a text up to the first zero; empty if they are too many even without the spaces around them.
+  private mutating func bytes(_ entry: TIFFDirectory.Entry?, in directory: TIFFDirectory) -> ArraySlice<UInt8> {
+    let limit = 2 * EXIFValue.maxLength
+    guard let entry, let bytes = try? directory.bytes(entry, atMost: limit, &reader) else { return [] }
+    let text = bytes.prefix { $0 != 0 }
+    return text.count < limit ? text : []
+  }
+
+  private mutating func text(_ entry: TIFFDirectory.Entry?, in directory: TIFFDirectory) -> EXIFValue? {
+    EXIFValue(text: bytes(entry, in: directory))
+  }
+
+  /// Degrees, minutes and seconds as degrees, rounded to a centimetre. Nil if the side of the equator or of the prime
+  /// meridian is not known.
+  private mutating func angle(
+    _ entry: TIFFDirectory.Entry?, side: TIFFDirectory.Entry?, of sides: (positive: String, negative: String),
+    max: Double, in directory: TIFFDirectory
+  ) -> Double? {
+    let side = String(decoding: bytes(side, in: directory), as: UTF8.self)
+    guard let entry, entry.count == 3, side == sides.positive || side == sides.negative else { return nil }
+    var degrees = 0.0
+    for (index, unit) in [1.0, 60, 3600].enumerated() {
+      guard let part = try? directory.number(entry, index, &reader), part >= 0 else { return nil }
+      degrees += part / unit
+    }
+    guard degrees <= max else { return nil }
+    // A negative zero becomes zero.
+    return (degrees * 1e7).rounded() / (side == sides.negative ? -1e7 : 1e7) + 0
+  }
+
+  /// A date as `2024-05-01T12:30:00`, with the offset from UTC if the file has it. Nil if it is not a date.
+  ///
+  /// - Parameters:
+  ///   - text: `2024:05:01 12:30:00`.
+  ///   - offset: `+02:00`, or anything that is ignored.
+  static func date(_ text: ArraySlice<UInt8>, offset: ArraySlice<UInt8>) -> String? {
+    guard let parts = numbers(text, like: "0000:00:00 00:00:00"), parts[0] > 0, 1...12 ~= parts[1],
+      1...days(inMonth: parts[1], of: parts[0]) ~= parts[2], parts[3] < 24, parts[4] < 60, parts[5] <= 60
+    else { return nil }
+    let digits = text.map { Character(UnicodeScalar($0)) }
+    let date = "\(String(digits[..<10]).replacing(":", with: "-"))T\(String(digits[11...]))"
+    guard let first = offset.first, "+-".utf8.contains(first), let parts = numbers(offset.dropFirst(), like: "00:00"),
+      parts[0] < 24, parts[1] < 60
+    else { return date }
+    return date + String(decoding: offset, as: UTF8.self)
+  }
+
+  private static func days(inMonth month: Int, of year: Int) -> Int {
+    switch month {
+    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+
+  /// The numbers of a text in which each zero of the pattern stands for a digit. Nil for another text.
+  private static func numbers(_ text: ArraySlice<UInt8>, like pattern: StaticString) -> [Int]? {
+    guard text.count == pattern.utf8CodeUnitCount else { return nil }
+    var numbers = [0]
+    for (index, byte) in text.enumerated() {
+      let expected = pattern.utf8Start[index]
+      if expected == UInt8(ascii: "0") {
+        guard UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte else { return nil }
+        numbers[numbers.count - 1] = numbers[numbers.count - 1] * 10 + Int(byte - UInt8(ascii: "0"))
+      } else {
+        guard byte == expected else { return nil }
+        numbers.append(0)
+      }
+    }
+    return numbers
+  }
+}
