@@ -23,6 +23,13 @@ def allow_robots(origin: Origin) -> None:
     origin.command({"do": "script", "target": "/robots.txt", "answers": ["/text?status=404"]})
 
 
+def forbid(origin: Origin, path: str) -> None:
+    """The robots.txt of the origin forbids paths that begin with `path` from now on."""
+    rules = f"User-agent: *\nDisallow: {path}"
+    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(rules)}\r\n\r\n{rules}".encode().hex("%")
+    origin.command({"do": "script", "target": "/robots.txt", "answers": [f"/text?raw=%{answer}"]})
+
+
 class BulkRuns(unittest.TestCase):
     def setUp(self) -> None:
         exits = contextlib.ExitStack()

@@ -107,7 +107,7 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
     saveTo: new URL("file:///tmp/cat.jpg"),
     transform: { width: 256, fit: "cover", crop: { x: 0, y: 0, width: 9, height: 9 }, frames: "all", cornerRadius: 3 },
     placeholder: true,
-    facts: ["exif", "gps", "perceptualHash"],
+    facts: ["digest", "exif", "gps", "perceptualHash"],
     validate: "decode",
     events: ["started", "preview"],
     timeoutMs: 5000,
@@ -121,8 +121,8 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
     onEvent: onLoadEvent,
   });
   const path: string = image.path;
-  const { kept, placeholder, perceptualHash, response, timing } = image;
-  void [perceptualHash?.length, image.exif?.iso?.toFixed(), image.gps?.latitude.toFixed()];
+  const { digest, kept, placeholder, perceptualHash, response, timing } = image;
+  void [digest?.length, perceptualHash?.length, image.exif?.iso?.toFixed(), image.gps?.latitude.toFixed()];
   void [kept === true, placeholder?.thumbhash, response?.headers["etag"], timing?.totalMs.toFixed()];
   await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: { x: 0.5, y: 0.3 } } });
   await worker.load(url, { transform: { width: 9, height: 9, fit: "cover", crop: "attention" } });

@@ -11,7 +11,7 @@ import tarfile
 import unittest
 import unittest.mock
 
-from bulk_runs import BulkRuns
+from bulk_runs import BulkRuns, forbid
 
 import choices
 import ledgers
@@ -168,9 +168,7 @@ class Ledger(BulkRuns):
         self.assertEqual(self.failures(), {(1, "unwanted"), (2, "unwanted")})
 
     def test_robots_txt_is_obeyed_unless_it_is_ignored(self) -> None:
-        rules = "User-agent: *\nDisallow: /image/private"
-        answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(rules)}\r\n\r\n{rules}".encode().hex("%")
-        self.origin.command({"do": "script", "target": "/robots.txt", "answers": [f"/text?raw=%{answer}"]})
+        forbid(self.origin, "/image/private")
         self.write("list.txt", f"{self.origin.url}/image/private/1.png", f"{self.origin.url}/image/2.png")
         self.run_bulk("list.txt")
         self.assertEqual(self.failures(), {(0, "robots")})

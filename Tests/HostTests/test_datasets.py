@@ -16,6 +16,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Callable, TypeVar
 
+from bulk_runs import allow_robots, forbid
 from origin_process import Origin
 from package import ROOT
 
@@ -39,6 +40,7 @@ class Datasets(unittest.TestCase):
         self.addCleanup(exits.close)
         self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = exits.enter_context(Origin())
+        allow_robots(self.origin)
         kinds = ["png?", "jpg?", "gif?", "png?", "webp?", "bmp?"] * (IMAGES // 6)
         self.urls = [f"{self.origin.url}/image/{n}.{kind}width=120&height=90" for n, kind in enumerate(kinds)]
         self.urls += [f"{self.origin.url}/image/1.png?status=404", "not a url"]
@@ -158,6 +160,20 @@ class Datasets(unittest.TestCase):
             "LOG_LEVEL": "ERROR",
             "TELNETCONSOLE_ENABLED": False,
         }
+
+    def test_robots_txt_is_obeyed(self) -> None:
+        forbid(self.origin, "/image/1.")
+        images, errors = self.evaluated(
+            f"import loading; images, errors = loading.load_batch({self.urls[:3]!r}, 60)\n"
+            "print(json.dumps([[image is not None for image in images], errors]))"
+        )
+        self.assertEqual((images, errors), ([True, False, True], [None, "robots", None]))
+
+    @needs("scrapy")
+    def test_the_pipeline_of_scrapy_obeys_robots_txt(self) -> None:
+        forbid(self.origin, "/image/")
+        self.run_python("-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out")
+        self.assertEqual(list((self.folder / "out" / "full").iterdir()), [])
 
     @needs("scrapy")
     def test_the_spider_runs_by_scrapys_command(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import io
 import math
@@ -178,6 +179,18 @@ class PerceptualHash(WithWorker):
                 self.assertEqual(self.hash("same.png", body, **params), expected)
         self.assertNotIn("perceptualHash", self.load("same.png", body))
 
+    def test_the_digest_is_that_of_the_content(self) -> None:
+        body = encoded(scene(4, (300, 200)), "PNG")
+        transform = {"width": 20, "height": 20, "fit": "cover"}
+        for params in ({}, {"transform": transform}, {"transform": transform}, {"cache": "reload"}, {"store": "none"}):
+            with self.subTest(params=params):
+                result = self.load("digest.png", body, facts=["digest"], **params)
+                self.assertEqual(result["digest"], f"sha256-{hashlib.sha256(Path(result['path']).read_bytes()).hexdigest()}")
+        pixels = self.load("digest.png", body, facts=["digest", "perceptualHash"], deliver="pixels", transform=transform)
+        self.assertEqual(pixels["digest"], f"sha256-{hashlib.sha256(body).hexdigest()}")
+        self.assertEqual(pixels["bytes"], len(body))
+        self.assertIn("perceptualHash", pixels)
+        self.assertNotIn("digest", self.load("digest.png", body))
     def test_fields_of_exif_are_those_that_pillow_wrote(self) -> None:
         exif = Image.Exif()
         exif[271], exif[272], exif[274] = "Maker", "Größe 5".encode(), 6  # Pillow would write the text in ASCII.
@@ -208,12 +221,12 @@ class PerceptualHash(WithWorker):
         self.assertNotIn("gps", plain)
 
     def test_other_facts_are_refused(self) -> None:
-        refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], [7], {}, None)
+        refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], ["digest", "hash"], [7], {}, None)
         for facts in refused:
             with self.subTest(facts=facts):
                 error = self.worker.call("load", url="http://127.0.0.1:1/", facts=facts)["error"]
                 self.assertEqual((error["code"], error["data"]["member"]), (-32602, "facts"))
-                self.assertIn("perceptualHash", error["message"])
+                self.assertRegex(error["message"], "digest, .*perceptualHash")
 
 
 if __name__ == "__main__":

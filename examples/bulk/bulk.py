@@ -53,6 +53,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
     common: LoadParams = {
         "store": "all" if given.keep else "none",
         "cache": "force-cache" if given.keep else "default",  # What is kept is wanted as it was, fresh or not.
+        "facts": ["digest"],
     }
     if given.retry_failed:
         common["retry_failed"] = True

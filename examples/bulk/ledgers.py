@@ -65,18 +65,19 @@ def suffix(number: int, size: int) -> str:
     return f"_{size}" if number else ""
 
 
-def facts_of(images: Sequence[Image], digests: Sequence[str], sizes: Sequence[int]) -> dict[str, Any]:
+def facts_of(images: Sequence[Image], sizes: Sequence[int]) -> dict[str, Any]:
     """The columns that describe the images of a row, one image for each size."""
     first = images[0]
     facts: dict[str, Any] = {"format": first.format, "final_url": first.final_url}
-    for number, (image, digest) in enumerate(zip(images, digests)):
+    for number, image in enumerate(images):
         end = suffix(number, sizes[number] if sizes else 0)
-        of_image = {"width": image.width, "height": image.height, "bytes": image.byte_count, "sha256": digest}
+        sha256 = image.digest.partition("-")[2] if image.digest else None
+        of_image = {"width": image.width, "height": image.height, "bytes": image.byte_count, "sha256": sha256}
         facts.update({f"{name}{end}": value for name, value in of_image.items()})
-    if first.source is not None:
-        for name in ("format", "width", "height"):
-            facts[f"original_{name}"] = getattr(first.source, name)
-        facts["original_bytes"] = first.source.byte_count
+    original = first.source
+    if original is not None:
+        facts.update(original_format=original.format, original_width=original.width)
+        facts.update(original_height=original.height, original_bytes=original.byte_count)
     return facts
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -125,13 +124,12 @@ class Pass:
             self.ledger.append(record(row, outcome, attempts=outcome.attempts + attempts, passes=passes))
             return
         layout = self.shards.layout
-        contents = [content_of(path) for path in saved]
-        facts = facts_of(outcome, [hashlib.sha256(content).hexdigest() for content in contents], layout.sizes)
+        facts = facts_of(outcome, layout.sizes)
         about = {**dict(zip(layout.further, row.further)), "row": row.number, "url": row.url, "caption": row.caption, **facts}
         about = {name: value for name, value in about.items() if value is not None or name in layout.further}
         parts = [
-            Part(f"{size}.{extension_of(image)}" if size else extension_of(image), content, path)
-            for size, image, content, path in zip(layout.sizes if len(layout.sizes) > 1 else [0], outcome, contents, saved)
+            Part(f"{size}.{extension_of(image)}" if size else extension_of(image), path)
+            for size, image, path in zip(layout.sizes if len(layout.sizes) > 1 else [0], outcome, saved)
         ]
         parts.append(Part("json", json.dumps(about).encode()))
         if row.caption is not None:
@@ -179,11 +177,6 @@ class Pass:
 def key_of(row: Row) -> str:
     """The name of the row's sample."""
     return f"{row.number:09}"
-
-
-def content_of(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
 
 
 def pass_ledger(staging: Path, shard: Shard, number: int) -> Path:

@@ -15,7 +15,7 @@ from imageworker import BlockingImageWorker, ImageWorkerError  # noqa: E402
 @functools.lru_cache(maxsize=None)
 def worker() -> BlockingImageWorker:
     """The worker of this process. It keeps its connections from batch to batch, and ends with the process."""
-    return BlockingImageWorker(max_connections_per_host=6, deadline=60)  # They are strangers' servers.
+    return BlockingImageWorker(max_connections_per_host=6, robots="obey", deadline=60)  # They are strangers' servers.
 
 
 def transform(size: int) -> Dict[str, Any]:

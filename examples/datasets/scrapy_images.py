@@ -36,7 +36,8 @@ class ImageWorkerPipeline:
         self.thumbs: Dict[str, Any] = settings.getdict("IMAGES_THUMBS")
         self.urls_field = settings.get("IMAGES_URLS_FIELD", "image_urls")
         self.result_field = settings.get("IMAGES_RESULT_FIELD", "images")
-        self.worker = ImageWorker(max_connections_per_host=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), deadline=60)
+        per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+        self.worker = ImageWorker(max_connections_per_host=per_host, robots="obey", deadline=60)
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> ImageWorkerPipeline:

@@ -99,7 +99,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
   transform?: Transform;
   placeholder?: boolean;
   /** Facts about the original. */
-  facts?: readonly ("exif" | "gps" | "perceptualHash")[];
+  facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;
@@ -351,6 +351,8 @@ export interface ImageFacts {
   /** If over 1. */
   attempts?: number;
   placeholder?: { thumbhash: string; color: string };
+  /** `sha256-` and 64 hexadecimal digits. */
+  digest?: string;
   /** 16 hexadecimal digits. */
   perceptualHash?: string;
   exif?: EXIF;

@@ -529,7 +529,7 @@ class LoadParams(TypedDict, total=False):
     save_to: Optional[_AbsolutePath]
     transform: Optional[Transform]
     placeholder: Optional[bool]
-    facts: Optional[Sequence[Literal["exif", "gps", "perceptualHash"]]]
+    facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
     validate: Optional[Literal["none", "header", "decode"]]
     events: Optional[Sequence[LoadEventName]]
     timeout: Optional[Seconds]
@@ -1248,6 +1248,11 @@ class Image:
     @property
     def placeholder(self) -> Optional[Placeholder]:
         return _parsed(Placeholder, self.wire["placeholder"]) if "placeholder" in self.wire else None
+
+    @property
+    def digest(self) -> Optional[str]:
+        """With `facts=["digest"]`: the SHA-256 of the content, as sha256- and 64 hexadecimal digits."""
+        return self.wire.get("digest")
 
     @property
     def perceptual_hash(self) -> Optional[str]:

@@ -12,7 +12,7 @@ internal import Platform
 /// It keeps 128 bytes for each pixel of the width if the height is resized first, and 24 bytes for each pixel of both
 /// sides for the filters.
 package struct PerceptualHash {
-  /// The longest side of an image: the filters then take 25 MB.
+  /// The longest side of an image: a filter then takes 25 MB.
   package static let maxSide = 1 << 20
 
   private static let side = 32
@@ -26,7 +26,8 @@ package struct PerceptualHash {
   private let columns: Int
   /// The sums of the weighted rows, in units of `PillowFilter`.
   private var sums: [Int32]
-  private var row: [Int32]
+  private var luma: [UInt8]
+  private var narrowed = [UInt8](repeating: 0, count: side)
   private var nextRow = 0
 
   /// - Parameters: the size of the image, at most `maxSide` each.
@@ -37,36 +38,47 @@ package struct PerceptualHash {
     isNarrowedFirst = height <= Self.side || height - Self.side <= 2 * (width - Self.side)
     columns = isNarrowedFirst ? Self.side : width
     sums = [Int32](repeating: PillowFilter.half, count: Self.side * columns)
-    row = [Int32](repeating: 0, count: columns)
+    luma = [UInt8](repeating: 0, count: width)
   }
 
-  /// The luma of a pixel, as in Pillow's mode L (ITU-R BT.601).
-  @inline(__always)
-  package static func luma(_ red: UInt8, _ green: UInt8, _ blue: UInt8) -> UInt8 {
-    UInt8(truncatingIfNeeded: (UInt32(red) * 19_595 + UInt32(green) * 38_470 + UInt32(blue) * 7_471 + 0x8000) >> 16)
-  }
-
-  /// Adds the next row of luma, from the top.
-  package mutating func add(_ luma: UnsafeBufferPointer<UInt8>) {
-    for column in 0..<columns { row[column] = isNarrowedFirst ? across.sample(column, of: luma) : Int32(luma[column]) }
-    for sample in 0..<Self.side {
-      guard let weight = down.weight(of: nextRow, in: sample) else { continue }
-      let start = sample * columns
-      for column in 0..<columns { sums[start + column] &+= row[column] &* weight }
+  /// Adds the next row, from the top: bytes of grey or R, G, B first in each of `bands` bands.
+  package mutating func add(_ row: UnsafeRawBufferPointer, bands: Int) {
+    luma.withUnsafeMutableBufferPointer { luma in
+      switch bands {
+      case 3: Self.readColors(row, bands: 3, into: luma)
+      case 4...: Self.readColors(row, bands: bands, into: luma)
+      default: for x in luma.indices { luma[x] = row[x &* bands] }
+      }
+    }
+    if isNarrowedFirst {
+      across.narrow(luma, into: &narrowed)
+      down.add(narrowed, asRow: nextRow, to: &sums)
+    } else {
+      down.add(luma, asRow: nextRow, to: &sums)
     }
     nextRow += 1
+  }
+
+  /// Computes luma as in Pillow's mode L (ITU-R BT.601).
+  @inline(__always)
+  private static func readColors(
+    _ row: UnsafeRawBufferPointer, bands: Int, into luma: UnsafeMutableBufferPointer<UInt8>
+  ) {
+    for x in luma.indices {
+      let pixel = x &* bands
+      let (red, green, blue) = (UInt32(row[pixel]), UInt32(row[pixel &+ 1]), UInt32(row[pixel &+ 2]))
+      luma[x] = UInt8(truncatingIfNeeded: (red &* 19_595 &+ green &* 38_470 &+ blue &* 7_471 &+ 0x8000) &>> 16)
+    }
   }
 
   /// The 32 x 32 pixels.
   private var small: [Double] {
     let bytes = sums.map { PillowFilter.byte($0) }
     if isNarrowedFirst { return bytes.map { Double($0) } }
-    return bytes.withUnsafeBufferPointer { bytes in
-      (0..<(Self.side * Self.side)).map { index in
-        let start = index / Self.side * columns
-        let row = UnsafeBufferPointer(rebasing: bytes[start..<(start + columns)])
-        return Double(across.sample(index % Self.side, of: row))
-      }
+    var narrowed = narrowed
+    return stride(from: 0, to: bytes.count, by: columns).flatMap { start in
+      across.narrow(Array(bytes[start..<(start + columns)]), into: &narrowed)
+      return narrowed.map { Double($0) }
     }
   }
 
@@ -91,62 +103,4 @@ package struct PerceptualHash {
     let median = (sorted[sorted.count / 2 - 1] + sorted[sorted.count / 2]) / 2
     return coefficients.reduce(0) { $0 << 1 | ($1 > median ? 1 : 0) }
   }
-}
-
-/// The weights by which Pillow resizes one direction of an 8-bit image with Lanczos (`precompute_coeffs` and
-/// `normalize_coeffs_8bpc` in its Resample.c): fixed-point numbers with 22 fractional bits.
-struct PillowFilter {
-  private static let lobes = 3.0
-  private static let bits: Int32 = 22
-  /// One half, which each sum begins with, so that it is rounded.
-  static let half: Int32 = 1 << (bits - 1)
-
-  private var starts: [Int] = []
-  /// The end of each sample's weights in `weights`.
-  private var ends: [Int] = []
-  private var weights: [Int32] = []
-
-  init(from length: Int, to count: Int) {
-    let scale = Double(length) / Double(count)
-    let width = max(1, scale)
-    let support = Self.lobes * width
-    for sample in 0..<count {
-      let center = (Double(sample) + 0.5) * scale
-      let start = max(0, Int(center - support + 0.5))
-      let end = min(length, Int(center + support + 0.5))
-      let values = (start..<end).map { Self.lanczos((Double($0) - center + 0.5) / width) }
-      let sum = values.reduce(0, +)
-      starts.append(start)
-      weights += values.map { value in
-        let scaled = (sum == 0 ? value : value / sum) * Double(1 << Self.bits)
-        return Int32(scaled + (scaled < 0 ? -0.5 : 0.5))
-      }
-      ends.append(weights.count)
-    }
-  }
-
-  private static func lanczos(_ x: Double) -> Double { -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0 }
-
-  private static func sinc(_ x: Double) -> Double { x == 0 ? 1 : sin(x * .pi) / (x * .pi) }
-
-  private func first(_ sample: Int) -> Int { sample == 0 ? 0 : ends[sample - 1] }
-
-  /// A sample of the result, from 0 to 255.
-  func sample(_ sample: Int, of row: UnsafeBufferPointer<UInt8>) -> Int32 {
-    let (first, start) = (first(sample), starts[sample])
-    return weights.withUnsafeBufferPointer { weights in
-      var sum = Self.half
-      for index in 0..<(ends[sample] - first) { sum &+= Int32(row[start + index]) &* weights[first + index] }
-      return Int32(Self.byte(sum))
-    }
-  }
-
-  /// The weight of a source sample in a sample of the result; nil if it does not contribute.
-  func weight(of source: Int, in sample: Int) -> Int32? {
-    let index = source - starts[sample]
-    return index >= 0 && index < ends[sample] - first(sample) ? weights[first(sample) + index] : nil
-  }
-
-  /// A sum as a byte, without its fraction.
-  static func byte(_ sum: Int32) -> UInt8 { UInt8(clamping: sum >> bits) }
 }

@@ -32,6 +32,7 @@ extension LoadedImage {
     if let wanted = request.processing?.facts, !wanted.isEmpty, let known = response.metadata?.facts {
       facts = known.only(wanted)
     }
+    if request.wantsDigest { digest = response.digest }
   }
 
   /// The result of a probe that ended before the body was complete.

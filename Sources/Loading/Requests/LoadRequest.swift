@@ -77,6 +77,8 @@ public struct LoadRequest: Sendable {
   public var events: Events = []
   public var retriesFailed = false
   public var wantsResponse = false
+  /// Whether the result contains the digest of its content.
+  public var wantsDigest = false
   /// Whether the load ends as soon as the header of the image is known. Its `delivery` is `none`.
   public var isProbe = false
 

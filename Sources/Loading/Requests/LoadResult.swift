@@ -34,6 +34,8 @@ public struct LoadedImage: Sendable {
   public var placeholder: Placeholder?
   /// The facts of the original that were asked for.
   public var facts = Facts()
+  /// The SHA-256 of the content, if it was asked for.
+  public var digest: [UInt8]?
   /// Whether the original is incomplete or faulty, but could be decoded.
   public var isDamaged = false
   /// The final URL after redirects, if any.

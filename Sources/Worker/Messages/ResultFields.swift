@@ -20,6 +20,7 @@ extension JSONWriter {
     if let source = image.source { members(of: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
     members(of: image.facts)
+    if let digest = image.digest { member("digest", "sha256-\(digest.hexadecimal)") }
     if image.isDamaged { member("damaged", true) }
     // The URLs of a host have the same limit.
     if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {

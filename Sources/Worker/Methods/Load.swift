@@ -67,7 +67,7 @@ enum LoadParameters {
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
-      facts: try facts(params))
+      facts: try facts(params, into: &request))
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -166,17 +166,23 @@ enum LoadParameters {
     return names
   }
 
-  private static func facts(_ params: Parameters) throws(RPCError) -> FactSet {
+  /// Returns the facts that a decoder computes, and notes the one that is already known.
+  private static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
     guard let value = params.value("facts") else { return [] }
-    let names = FactSet.named.map(\.name).joined(separator: ", ")
+    let known = "digest"
+    let names = ([known] + FactSet.named.map(\.name)).joined(separator: ", ")
     let problem = RPCError.invalidParams(member: "facts", "facts must be an array of one or more of \(names)")
     guard case .array(let elements) = value, !elements.isEmpty else { throw problem }
     var facts: FactSet = []
     for element in elements {
-      guard case .string(let name) = element, let known = FactSet.named.first(where: { $0.name == name }) else {
+      guard case .string(let name) = element else { throw problem }
+      if name == known {
+        request.wantsDigest = true
+      } else if let computed = FactSet.named.first(where: { $0.name == name }) {
+        facts.formUnion(computed.fact)
+      } else {
         throw problem
       }
-      facts.formUnion(known.fact)
     }
     return facts
   }

@@ -32,17 +32,8 @@ extension Source {
     }
     let picture = try stored().withProfile(nil).standardized()
     var hash = PerceptualHash(width: picture.width, height: picture.height)
-    let (width, bands) = (picture.width, picture.bands)
-    var luma = [UInt8](repeating: 0, count: width)
-    try picture.forEachRows { row in
-      luma.withUnsafeMutableBufferPointer { luma in
-        for x in 0..<width {
-          let pixel = x * bands
-          luma[x] = bands < 3 ? row[pixel] : PerceptualHash.luma(row[pixel], row[pixel + 1], row[pixel + 2])
-        }
-        hash.add(UnsafeBufferPointer(luma))
-      }
-    }
+    let bands = picture.bands
+    try picture.forEachRows { hash.add($0, bands: bands) }
     return hash.value
   }
 
