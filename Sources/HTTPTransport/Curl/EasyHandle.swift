@@ -65,6 +65,9 @@ final class EasyHandle {
     if let directory = settings.certificates.directory {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
+    } else if settings.certificates.isFileAlone {
+      _ = ccurl_set_pointer(raw, CURLOPT_CAPATH, nil)
+      _ = ccurl_set_pointer(raw, CURLOPT_PROXY_CAPATH, nil)
     }
     if configuration.cookies != nil {
       // Enable cookies for this handle; the share holds them.
