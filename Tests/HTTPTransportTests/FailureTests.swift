@@ -200,10 +200,12 @@ import Testing
     let server = ScriptedServer { _, connection in connection.respond() }
     _ = try transport.get(server.url(), headers: ["x-one": "1", "range": "bytes=0-"]).summary()
     _ = try transport.get(server.url()).summary()
+    for value in ["2", "2", "3"] { _ = try transport.get(server.url(), headers: ["x-one": value]).summary() }
     #expect(server.requests[0]["accept-encoding"] == "identity")
     #expect(server.requests[1]["x-one"] == nil)
     #expect(server.requests[1]["range"] == nil)
     #expect(server.requests[1]["accept-encoding"]?.contains("gzip") == true)
+    #expect(server.requests[2...].map { $0["x-one"] } == ["2", "2", "3"])
   }
 
   @Test func `a length over the limit is refused before the body, a longer body at the limit`() throws {

@@ -61,12 +61,14 @@ import Testing
     let proxy = ScriptedServer { _, connection in connection.respond("403 Forbidden") }
     let mute = ScriptedServer { _, connection in connection.close() }
     for url in ["http://127.0.0.1:1", "http://nowhere.invalid", "socks5h://127.0.0.1:1", proxy.url(""), mute.url("")] {
-      let error = try Transport.forTests { $0.proxy = url }.get("https://example.invalid/?secret").error()
+      let error = try Transport.forTests { $0.proxy = url }
+        .get("https://example.invalid/?secret", headers: ["user-agent": "me"]).error()
       #expect(error.kind == .connect, "\(url): \(error)")
       #expect(error.message.contains("proxy"))
       #expect(!error.message.contains("secret"))
     }
     #expect(proxy.requests[0].line == "CONNECT example.invalid:443 HTTP/1.1")
     #expect(proxy.requests[0]["authorization"] == nil)
+    #expect(proxy.requests[0]["user-agent"] == "ImageWorker/test")
   }
 }

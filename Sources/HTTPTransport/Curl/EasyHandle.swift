@@ -14,7 +14,7 @@ final class EasyHandle {
   var transfer: Transfer?
 
   private let errorBuffer = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-  private var list: UnsafeMutablePointer<curl_slist>?
+  private var list: HeaderList?
   private var resolveList: UnsafeMutablePointer<curl_slist>?
 
   /// Size of curl's receive buffer for HTTP/2, in bytes: the longest header (128 kB) and everything else that one call
@@ -44,9 +44,7 @@ final class EasyHandle {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_HTTP09_ALLOWED, 0)
     set(CURLOPT_FOLLOWLOCATION, 0)
-    set(CURLOPT_ACCEPT_ENCODING, ContentDecoder.accepted)
     set(CURLOPT_HTTP_CONTENT_DECODING, 0)
-    set(CURLOPT_USERAGENT, configuration.userAgent)
     set(CURLOPT_HEADEROPT, CURLHEADER_SEPARATE)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     // Keep idle connections alive in address translators, and detect dead ones.
@@ -67,6 +65,9 @@ final class EasyHandle {
     if let directory = settings.certificates.directory {
       set(CURLOPT_CAPATH, directory)
       set(CURLOPT_PROXY_CAPATH, directory)
+    } else if settings.certificates.isFileAlone {
+      _ = ccurl_set_pointer(raw, CURLOPT_CAPATH, nil)
+      _ = ccurl_set_pointer(raw, CURLOPT_PROXY_CAPATH, nil)
     }
     if configuration.cookies != nil {
       // Enable cookies for this handle; the share holds them.
@@ -88,7 +89,6 @@ final class EasyHandle {
 
   deinit {
     curl_easy_cleanup(raw)
-    curl_slist_free_all(list)
     curl_slist_free_all(resolveList)
     errorBuffer.deallocate()
   }
@@ -125,10 +125,11 @@ final class EasyHandle {
       headers.remove("cookie")
       set(CURLOPT_COOKIE, requestCookies)
     }
-    let leftOut = settings.configuration.fieldsLeftOut
-    list = RequestHeaders.list(headers, leavingOut: leftOut)
-    if list == nil && !(headers.isEmpty && leftOut.isEmpty) { return false }
-    _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list)
+    guard let list = settings.list(of: headers) else { return false }
+    self.list = list
+    _ = ccurl_set_list(raw, CURLOPT_HTTPHEADER, list.raw)
+    // Curl formats this field for each request, even if another takes its place. A proxy gets it with CONNECT.
+    if !list.hasUserAgent || proxy != nil { set(CURLOPT_USERAGENT, settings.configuration.userAgent) }
     let isSecure = target.origin.scheme == "https"
     set(CURLOPT_HTTP_VERSION, isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)
     // With TLS, the handshake tells whether requests can share a connection, which is worth waiting for. Without TLS

@@ -8,6 +8,8 @@ final class ResolvedConfiguration {
   let proxies: ProxyRules
   let certificates: TrustedCertificates
   let share: Share?
+  /// The list of the last request. Most requests have the same fields.
+  private var lastList: HeaderList?
 
   /// - Parameter previous: the configuration whose cookies and TLS sessions are kept if they are compatible.
   init(
@@ -22,5 +24,12 @@ final class ResolvedConfiguration {
     } else {
       share = Share(configuration)
     }
+  }
+
+  /// The fields of a request as a list for curl; nil if memory is short.
+  func list(of headers: HeaderFields) -> HeaderList? {
+    if let lastList, lastList.headers == headers { return lastList }
+    lastList = HeaderList(headers, leavingOut: configuration.fieldsLeftOut)
+    return lastList
   }
 }

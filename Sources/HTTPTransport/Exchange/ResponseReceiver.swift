@@ -4,6 +4,16 @@ internal import HTTPTypes
 ///
 /// It runs inside curl's callbacks and never calls curl. It records decisions, and returns whether curl may continue.
 struct ResponseReceiver {
+  enum LineResult {
+    case taken
+    /// The line completed the head; curl may read the body.
+    case headTaken
+    /// The line completed the head; curl must stop.
+    case headRefused
+    /// Curl must stop.
+    case refused
+  }
+
   enum WriteResult {
     case taken
     /// Curl must keep the bytes and offer all of them again after `resume`.
@@ -26,9 +36,10 @@ struct ResponseReceiver {
   private let asksForRange: Bool
   private let isContent: TransferRequest.ContentTest
 
-  private var hop = Hop()
+  private var hop = Hop(url: "")
 
   private struct Hop {
+    let url: String
     var parser = ResponseHeadParser()
     var use = Use.deliver
     var decoder: ContentDecoder?
@@ -68,10 +79,9 @@ struct ResponseReceiver {
     isContent = request.isContent
   }
 
-  /// Discards the response of the previous hop.
-  mutating func beginHop() { hop = Hop() }
+  /// Discards the response of the previous hop, and expects one from `url`.
+  mutating func beginHop(to url: String) { hop = Hop(url: url) }
 
-  var isHeadComplete: Bool { hop.isHeadComplete }
   /// The target of a redirect.
   var location: String? { hop.location }
   /// Whether curl was told to stop.
@@ -87,54 +97,50 @@ struct ResponseReceiver {
     !isDropping && (hop.decoder?.isComplete == false || bytesReceived < head?.contentLength ?? 0)
   }
 
-  /// Consumes a header line of the response to `url`, or a line of its trailer, which is ignored. Returns false to make
-  /// curl stop.
-  mutating func received(line: UnsafeRawBufferPointer, from url: String) -> Bool {
+  /// Consumes a header line of the response, or a line of its trailer, which is ignored.
+  mutating func received(line: UnsafeRawBufferPointer) -> LineResult {
     hop.headerBytesLeft -= line.count
     hop.linesLeft -= 1
     let isTooLong = hop.headerBytesLeft < 0 || hop.linesLeft < 0
-    if isHeadComplete { return !isTooLong || fail(.malformed, "the trailer of the answer is too long") }
-    if isTooLong {
-      hop.hasRefused = true
-      return fail(.tooLarge, "the header of the answer is too large")
+    if hop.isHeadComplete {
+      return !isTooLong || fail(.malformed, "the trailer of the answer is too long") ? .taken : .refused
     }
+    if isTooLong { return refuse(.tooLarge, "the header of the answer is too large") }
     let isEnd = hop.parser.consume(line)
-    if hop.parser.isStatusMalformed {
-      hop.hasRefused = true
-      return fail(.network, "the answer has a malformed status line")
-    }
-    guard isEnd else { return true }
+    if hop.parser.isStatusMalformed { return refuse(.network, "the answer has a malformed status line") }
+    guard isEnd else { return .taken }
     hop.isHeadComplete = true
     hop.headerBytesLeft = Self.maxTrailerBytes
-    hop.hasRefused = !received(headFrom: url)
-    return !hasRefused
+    hop.hasRefused = !receivedHead()
+    return hasRefused ? .headRefused : .headTaken
   }
 
-  private mutating func received(headFrom url: String) -> Bool {
-    let headers = hop.parser.headers
+  private mutating func receivedHead() -> Bool {
     let hasBody = hop.parser.status != 204 && hop.parser.status != 304
-    let contentLength = hasBody ? hop.parser.contentLength : 0
+    let headers = hop.parser.headers
+    let framing = BodyFraming(headers.lines)
+    let contentLength = hasBody ? framing.contentLength : 0
     if hop.parser.status < 200 { return fail(.network, "the answer switches to another protocol") }
-    if hasBody, hop.parser.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
-    if hop.parser.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
+    if hasBody, framing.hasMalformedLength { return fail(.network, "the answer has a malformed Content-Length") }
+    if framing.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
     hop.location = RedirectChain.location(status: hop.parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
     let head = ResponseHead(
-      status: hop.parser.status, headers: headers, finalURL: url, httpVersion: hop.parser.httpVersion,
+      status: hop.parser.status, headers: headers, finalURL: hop.url, httpVersion: hop.parser.httpVersion,
       contentLength: contentLength)
     self.head = head
     allowance = hop.parser.status == 206 ? maxBytes - bytesKept : maxBytes
-    if hop.parser.isPartial && !asksForRange {
+    if hop.parser.status == 206, framing.isPartial, !asksForRange {
       return fail(.truncated, "the answer is a partial response to a request without Range")
     }
     let verdict = consumer.received(head: head)
     // Checked after the consumer has seen the head: it may discard a long error page, whose status must not be lost.
     if verdict == .proceed || verdict == .pause {
       if let announcedLength, announcedLength > allowance { return tooLarge() }
-      if let coding = headers["content-encoding"]?.lowercased(), hasBody, !coding.isEmpty, coding != "identity" {
+      if let coding = framing.contentCoding, hasBody, !coding.isEmpty, coding != "identity" {
         hop.decoder = ContentDecoder(coding, isContent: isContent)
       }
-      if let coding = headers["transfer-encoding"]?.lowercased(), coding != "chunked", coding != "identity" {
+      if let coding = framing.transferCoding, coding != "chunked", coding != "identity" {
         return fail(.malformed, "the answer has an unknown transfer coding")
       }
     }
@@ -221,6 +227,12 @@ struct ResponseReceiver {
   }
 
   private mutating func tooLarge() -> Bool { fail(.tooLarge, "the body is larger than \(maxBytes) bytes") }
+
+  private mutating func refuse(_ kind: TransferError.Kind, _ message: String) -> LineResult {
+    hop.hasRefused = true
+    failure = TransferError(kind, message)
+    return .refused
+  }
 
   private mutating func fail(_ kind: TransferError.Kind, _ message: String) -> Bool {
     failure = TransferError(kind, message)

@@ -49,6 +49,15 @@ struct StallDetector {
     lastProgress = now
   }
 
+  /// Records a header line.
+  ///
+  /// - Parameters:
+  ///   - turn: the time of the loop's turn, in which the request may have been sent.
+  ///   - now: read for the first line only.
+  mutating func receivedLine(turn: ContinuousClock.Instant, now: @autoclosure () -> ContinuousClock.Instant) {
+    received(now: stage == .receiving ? turn : now())
+  }
+
   mutating func headCompleted(unixTime: Int) { responseTime = unixTime }
 
   mutating func resumed(now: ContinuousClock.Instant) {

@@ -84,7 +84,7 @@ final class Transfer {
   func beginHop() throws(TransferError) {
     if let problem = settings.problem { throw TransferError(.invalidRequest, problem) }
     hop = Hop(proxy: settings.proxies.proxy(for: origin))
-    receiver.beginHop()
+    receiver.beginHop(to: redirectChain.target.url)
     watch = StallDetector(now: clock.now)
     clock.check(by: due)
   }
@@ -284,12 +284,10 @@ final class Transfer {
 
   /// Returns false to make curl stop.
   func received(line: UnsafeRawBufferPointer) -> Bool {
-    // The loop's clock stands still within a turn, in which the request may have been sent.
-    watch.received(now: watch.stage == .receiving ? clock.now : .now)
-    let wasComplete = receiver.isHeadComplete
-    let goesOn = receiver.received(line: line, from: redirectChain.target.url)
-    if receiver.isHeadComplete && !wasComplete { watch.headCompleted(unixTime: secondsSinceEpoch()) }
-    return goesOn
+    watch.receivedLine(turn: clock.now, now: .now)
+    let result = receiver.received(line: line)
+    if result == .headTaken || result == .headRefused { watch.headCompleted(unixTime: secondsSinceEpoch()) }
+    return result == .taken || result == .headTaken
   }
 
   func received(bytes: UnsafeRawBufferPointer) -> ResponseReceiver.WriteResult {
@@ -334,7 +332,7 @@ final class Transfer {
     let stuckAt = watch.stuckAt(
       connectTimeout: settings.configuration.connectTimeout, idleTimeout: request.idleTimeout)
     let slowAt = settings.configuration.minRate > 0 ? watch.slowAt : nil
-    return [stuckAt, slowAt].compactMap(\.self).min()
+    return slowAt.map { min($0, stuckAt) } ?? stuckAt
   }
 
   /// The timeout that has occurred; nil if none has.

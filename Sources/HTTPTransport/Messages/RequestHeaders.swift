@@ -1,4 +1,3 @@
-internal import CCurl
 public import HTTPTypes
 
 /// The rules for a caller's header fields.
@@ -14,7 +13,7 @@ public enum RequestHeaders {
   public static func problem(in headers: HeaderFields) -> String? {
     for field in headers.lines {
       guard isToken(field.name) else { return "a header name must be a token" }
-      guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
+      guard field.value.allBytes({ $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 }) else {
         return "the value of \(field.name) must not have control characters"
       }
       if connectionFields.contains(field.name) { return "\(field.name) cannot be set" }
@@ -40,36 +39,6 @@ public enum RequestHeaders {
     HeaderFields(headers.lines.filter { !conditionalFields.contains($0.name) })
   }
 
-  /// The fields as a list for curl; nil if memory is short.
-  ///
-  /// A range counts stored bytes, so it is requested without a content encoding, as browsers do.
-  ///
-  /// - Parameter leftOut: names of default fields that curl must not send.
-  static func list(_ headers: HeaderFields, leavingOut leftOut: Set<String>) -> UnsafeMutablePointer<curl_slist>? {
-    var list: UnsafeMutablePointer<curl_slist>?
-    func append(_ line: String) -> Bool {
-      guard let longer = curl_slist_append(list, line) else {
-        curl_slist_free_all(list)
-        return false
-      }
-      list = longer
-      return true
-    }
-    var hasRange = false
-    var hasEncoding = false
-    for field in headers.lines {
-      hasRange = hasRange || field.name == "range"
-      hasEncoding = hasEncoding || field.name == "accept-encoding"
-      // A "name:" without a value would make curl omit its own field.
-      let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
-      guard append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)") else { return nil }
-    }
-    if hasRange && !hasEncoding, !append("accept-encoding: identity") { return nil }
-    // Curl ignores such a line if there is a field of that name.
-    for name in leftOut { guard append("\(name):") else { return nil } }
-    return list
-  }
-
   private static let publicFields: Set = [
     "accept", "accept-encoding", "accept-language", "cache-control", "pragma", "user-agent",
   ]
@@ -85,8 +54,15 @@ public enum RequestHeaders {
   ]
 
   private static func isToken(_ name: String) -> Bool {
-    !name.isEmpty && name.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || tokenSymbols.contains($0) }
+    !name.isEmpty && name.allBytes { $0.isASCIILetter || $0.isASCIIDigit || tokenSymbols.contains($0) }
   }
 
   private static let tokenSymbols = Array("!#$%&'*+-.^_`|~".utf8)
+}
+
+extension String {
+  /// Faster than `utf8.allSatisfy`, which looks up how the text is stored for each byte.
+  fileprivate func allBytes(_ isAllowed: (UInt8) -> Bool) -> Bool {
+    utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isAllowed) } ?? utf8.allSatisfy(isAllowed)
+  }
 }

@@ -29,53 +29,6 @@ struct ResponseHeadParser {
 
   var headers: HeaderFields { HeaderFields(lines) }
 
-  /// Number of bytes of a body without content encoding; nil if the head does not tell. A number out of range becomes
-  /// the largest one.
-  var contentLength: Int64? {
-    var length: Int64?
-    for line in lines {
-      switch line.name {
-      case "content-length":
-        let isNumber = !line.value.isEmpty && line.value.utf8.allSatisfy(\.isASCIIDigit)
-        length = isNumber ? Int64(line.value) ?? .max : nil
-      case "transfer-encoding", "content-encoding":
-        if line.value.lowercased() != "identity" { return nil }
-      default: break
-      }
-    }
-    return length
-  }
-
-  /// Whether the head names several different lengths, in one field or more, so that the end of the body is unknown
-  /// (RFC 9112 section 6.3).
-  var hasAmbiguousLength: Bool {
-    let named = lines.lazy.filter { $0.name == "content-length" }
-    guard let first = named.first else { return false }
-    let numbers = first.value.utf8.split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }
-    let differ =
-      named.contains { $0.value != first.value } || numbers.dropFirst().contains { !$0.elementsEqual(numbers[0]) }
-    return differ && !lines.contains { $0.name == "transfer-encoding" }
-  }
-
-  /// Whether a Content-Length is anything but decimal numbers (RFC 9110 section 8.6). Curl would read its valid prefix.
-  var hasMalformedLength: Bool {
-    lines.contains { line in
-      line.name == "content-length"
-        && !line.value.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false).allSatisfy { number in
-          let digits = number.drop { $0 == 0x20 || $0 == 0x09 }
-          return digits.first?.isASCIIDigit == true
-            && digits.drop(while: \.isASCIIDigit).allSatisfy { $0 == 0x20 || $0 == 0x09 }
-        }
-    } && !lines.contains { $0.name == "transfer-encoding" }
-  }
-
-  /// Whether the body is only a part of the content, by Content-Range (RFC 9110 section 14.4).
-  var isPartial: Bool {
-    guard status == 206, let value = lines.first(where: { $0.name == "content-range" })?.value else { return false }
-    guard let range = ContentRange(value) else { return true }
-    return range.first != 0 || range.count != range.completeLength
-  }
-
   private mutating func start(_ line: UnsafeRawBufferPointer) {
     let version = line.dropFirst("HTTP/".utf8.count).prefix { $0 != 0x20 }
     httpVersion = String(decoding: version, as: UTF8.self)
