@@ -231,7 +231,7 @@ struct PendingInvalidationTests {
     async throws
   {
     let scene = try await Scene()
-    let id = await load({ $0.url = "https://own.test/a" }, heldUpAt: .rename, in: scene) { clear(filter, in: scene) }
+    let id = await load({ $0.url = "https://own.test/a" }, heldUpAt: .write, in: scene) { clear(filter, in: scene) }
     #expect(scene.witness.end(of: id) == "miss")
     #expect(await !isInMemory("", scene))
     #expect(scene.witness.end(of: await scene.submit { $0.cacheMode = .onlyIfCached }) == "notCached")
