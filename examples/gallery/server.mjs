@@ -35,7 +35,8 @@ const look = formats.encode.includes("jpeg")
 async function startWorker() {
   try {
     const worker = new ImageWorker({ arguments: workerOptions });
-    const { formats } = await worker.ready;
+    await worker.ready;
+    const { formats } = await worker.call("initialize", { formats: true });
     return { worker, formats };
   } catch (error) {
     return end(error.exitStatus > 0 ? error.exitStatus : 69, error.message);
