@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Dict, List
 
+from cache import fill
 from cold import PEERS, SIZE
 from measuring import Report, Round, Skipped, Workspace, interleaved, median, module, program
 from server import Server
@@ -61,11 +62,7 @@ def from_memory(worker: Path, directory: Path, urls: List[str], requests: int) -
 
 def from_disk(worker: Path, directory: Path, urls: List[str], requests: int) -> float:
     """Another process without a memory tier finds them in the cache directory."""
-    first = Worker(worker, directory / "cache")
-    try:
-        first.converse(loads(urls), len(urls))
-    finally:
-        first.end()
+    fill(worker, directory / "cache", urls)
     running = Worker(worker, directory / "cache", "--memory-limit", "0")
     try:
         took, answers = running.converse(loads(urls * (requests // len(urls))), requests)
@@ -77,11 +74,7 @@ def from_disk(worker: Path, directory: Path, urls: List[str], requests: int) -> 
 
 def from_spawn_to_exit(worker: Path, directory: Path, urls: List[str], requests: int) -> float:
     """A new process reads each from disk once, and serves it from memory after that."""
-    first = Worker(worker, directory / "cache")
-    try:
-        first.converse(loads(urls), len(urls))
-    finally:
-        first.end()
+    fill(worker, directory / "cache", urls)
     begun = time.perf_counter()
     running = Worker(worker, directory / "cache")
     try:
