@@ -25,6 +25,7 @@ extension Session {
       let names = try Parameters(client, known: ["name", "version"])
       (name, version) = try (names.string("name"), names.string("version"))
     }
+    let wantsFormats = try params.flag("formats") ?? false
     var changed: [String] = []
     if let value = params.value("options") {
       guard case .object(let object) = value else {
@@ -33,7 +34,6 @@ extension Session {
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
       changed = object.members.map(\.name)
     }
-    let wantsFormats = try params.flag("formats") ?? false
     log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
     guard wantsFormats else { return answerInitialize(token, nil) }
     let source = WorkSource()

@@ -203,6 +203,9 @@ import Testing
 
   @Test func `options of initialize take effect`() async throws {
     try await withOrigin { worker, origin in
+      let refused = try await worker.call("initialize", ["options": ["maxBytes": 100], "formats": "all"])["error"]
+      #expect(refused["data"]["kind"] == "invalidParams" && refused["message"].string?.contains("formats") == true)
+      #expect(try await worker.call("configure")["result"]["maxBytes"] != 100)
       try await worker.call("initialize", ["options": ["maxBytes": 100]])
       #expect(try await worker.failure(origin.url("image/1.png?bytes=1000"))["data"]["kind"] == "tooLarge")
     }
