@@ -6,7 +6,9 @@ public enum EXIFField: String, Sendable, Hashable, CaseIterable {
 
   /// The fields that are the position of the camera.
   public static let position: [EXIFField] = [.latitude, .longitude, .altitude]
-  public static let others: [EXIFField] = allCases.filter { !position.contains($0) }
+  public static let others: [EXIFField] = allCases.filter { !$0.isPosition }
+
+  public var isPosition: Bool { Self.position.contains(self) }
 
   var isText: Bool {
     switch self {

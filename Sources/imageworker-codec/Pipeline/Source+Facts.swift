@@ -6,15 +6,18 @@ extension Source {
   func facts(_ wanted: FactSet) throws -> ImageFacts {
     var facts = ImageFacts()
     if wanted.contains(.perceptualHash) { facts.perceptualHash = try perceptualHash() }
-    if wanted.contains(.exif) { facts.exif = exif(EXIFField.others) }
-    if wanted.contains(.gps) { facts.gps = exif(EXIFField.position) }
+    if !wanted.isDisjoint(with: [.exif, .gps]) {
+      let fields = exif()
+      if wanted.contains(.exif) { facts.exif = fields.filter { !$0.key.isPosition } }
+      if wanted.contains(.gps) { facts.gps = fields.filter(\.key.isPosition) }
+    }
     return facts
   }
 
   /// The fields of the EXIF data that libvips or libavif returns, or that are at a known place of the file. Empty
   /// without such data.
-  private func exif(_ fields: [EXIFField]) -> [EXIFField: EXIFValue] {
-    let fields = Set(fields)
+  private func exif() -> [EXIFField: EXIFValue] {
+    let fields = Set(EXIFField.allCases)
     switch format {
     case .jpeg, .png, .webp, .tiff:
       return ImageHeader.exifStart(input, format: format).map { EXIFReader.read(input, at: $0, fields) } ?? [:]
