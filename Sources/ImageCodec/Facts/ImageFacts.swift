@@ -8,6 +8,14 @@ public struct FactSet: OptionSet, Sendable, Hashable {
   /// The fields of `EXIFField.position`.
   public static let gps = FactSet(rawValue: 4)
 
+  /// The facts that there are.
+  public init(perceptualHash: Bool, exif: Bool, gps: Bool) {
+    self = []
+    if perceptualHash { insert(.perceptualHash) }
+    if exif { insert(.exif) }
+    if gps { insert(.gps) }
+  }
+
   /// All facts, with the names that hosts give them.
   public static let named: [(name: String, fact: FactSet)] = [
     ("exif", .exif), ("gps", .gps), ("perceptualHash", .perceptualHash),
@@ -25,13 +33,7 @@ public struct ImageFacts: Sendable, Hashable {
   public init() {}
 
   /// The facts that were computed.
-  var known: FactSet {
-    var known: FactSet = []
-    if perceptualHash != nil { known.insert(.perceptualHash) }
-    if exif != nil { known.insert(.exif) }
-    if gps != nil { known.insert(.gps) }
-    return known
-  }
+  var known: FactSet { FactSet(perceptualHash: perceptualHash != nil, exif: exif != nil, gps: gps != nil) }
 }
 
 /// The facts in a message between the worker and a decoder.

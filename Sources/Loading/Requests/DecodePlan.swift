@@ -76,13 +76,7 @@ extension LoadRequest {
 }
 
 extension DecodeMetadata.Facts {
-  var known: FactSet {
-    var known: FactSet = []
-    if perceptualHash != nil { known.insert(.perceptualHash) }
-    if exif != nil { known.insert(.exif) }
-    if gps != nil { known.insert(.gps) }
-    return known
-  }
+  var known: FactSet { FactSet(perceptualHash: perceptualHash != nil, exif: exif != nil, gps: gps != nil) }
 
   init(_ facts: ImageFacts) {
     self.init(

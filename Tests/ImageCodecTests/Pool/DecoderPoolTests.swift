@@ -58,10 +58,6 @@ struct DecoderPoolTests {
     try String(contentsOfFile: "\(here)/libraries", encoding: .utf8).split(separator: "\n").map(String.init)
   }
 
-  private func formats(of decoding: Decoding) async -> CodecFormats {
-    await withCheckedContinuation { continuation in decoding.pool.formats { continuation.resume(returning: $0) } }
-  }
-
   private func isGone(_ pid: Int32) -> Bool { kill(pid, 0) != 0 && errno == ESRCH }
 
   @Test func `a task is answered`() async throws {
@@ -177,7 +173,7 @@ struct DecoderPoolTests {
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
     #expect(text.contains("/nonexistent/decoder"))
-    #expect(await formats(of: decoding) == CodecFormats())
+    #expect(await decoding.formats() == CodecFormats())
   }
 
   @Test func `a decoder that always ends before it is ready is unavailable`() async throws {
@@ -275,7 +271,7 @@ struct DecoderPoolTests {
       #expect(try await decoding.run(try decoding.task(file, .check)).get().sourceWidth == 4)
     }
     #expect(try libraries(here) == ["common", "all"])
-    let formats = await formats(of: decoding)
+    let formats = await decoding.formats()
     #expect(formats.decode == [.png, .svg])
     #expect(try libraries(here).count == 2)
   }
@@ -289,7 +285,7 @@ struct DecoderPoolTests {
       return await group.reduce(into: []) { $0.append($1) }
     }
     while !FileManager.default.fileExists(atPath: "\(here)/busy") { await Task.yield() }
-    async let formats = formats(of: decoding)
+    async let formats = decoding.formats()
     // The pool handles commands in order.
     let cancelled = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     decoding.pool.cancel(
@@ -319,7 +315,7 @@ struct DecoderPoolTests {
     async let image = decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable) = try await drawing else { return #expect(Bool(false)) }
     #expect(try await image.get().sourceWidth == 4)
-    #expect(await formats(of: decoding) == CodecFormats())
+    #expect(await decoding.formats() == CodecFormats())
   }
 
   @Test func `a pool without tasks starts no process`() throws {
