@@ -59,7 +59,7 @@ let package = Package(
     module("HTTPCaching", uses: ["HTTPTypes", "Text"]),
     module("HTTPTypes", uses: ["Text", "Platform"]),
     module("ImageStore", uses: ["HTTPTypes", "Text", "Threads", "Platform", "CSQLite", "CCrypto", "CSystem"]),
-    module("ImageCodec", uses: ["Threads", "Platform", "CSystem", "CZlib"]),
+    module("ImageCodec", uses: ["Text", "Threads", "Platform", "CSystem", "CZlib"]),
     .executableTarget(
       name: "imageworker-codec",
       dependencies: [

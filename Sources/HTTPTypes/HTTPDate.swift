@@ -1,3 +1,5 @@
+internal import Text
+
 /// Conversion of HTTP dates (RFC 9110 section 5.6.7) to and from Unix seconds.
 public enum HTTPDate {
   static let weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]

@@ -1,16 +1,21 @@
 /// A date and time of the proleptic Gregorian calendar in UTC. Plain arithmetic: no locale, no time zone, no C library.
-struct CivilTime: Hashable {
-  var year: Int
+package struct CivilTime: Hashable {
+  package var year: Int
   /// 1 to 12.
-  var month: Int
+  package var month: Int
   /// 1 to 31.
-  var day: Int
-  var hour = 0
-  var minute = 0
+  package var day: Int
+  package var hour: Int
+  package var minute: Int
   /// 0 to 60. A leap second counts as the first second of the next minute.
-  var second = 0
+  package var second: Int
 
-  static let secondsPerDay = 86_400
+  package init(year: Int, month: Int, day: Int, hour: Int = 0, minute: Int = 0, second: Int = 0) {
+    (self.year, self.month, self.day) = (year, month, day)
+    (self.hour, self.minute, self.second) = (hour, minute, second)
+  }
+
+  private static let secondsPerDay = 86_400
 
   /// The range of four-digit years: from 1 January of the year 0 to the last second of the year 9999.
   private static let representable = -62_167_219_200...253_402_300_799
@@ -18,7 +23,7 @@ struct CivilTime: Hashable {
 
 extension CivilTime {
   /// Seconds outside the years 0 to 9999 are moved to the nearest second inside.
-  init(unixSeconds: Int) {
+  package init(unixSeconds: Int) {
     let seconds = min(max(unixSeconds, Self.representable.lowerBound), Self.representable.upperBound)
     let days = seconds.floorDivided(by: Self.secondsPerDay)
     let ofDay = seconds - days * Self.secondsPerDay
@@ -35,7 +40,7 @@ extension CivilTime {
     year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
   }
 
-  var daysSinceEpoch: Int {
+  package var daysSinceEpoch: Int {
     let shiftedYear = month <= 2 ? year - 1 : year
     let era = shiftedYear.floorDivided(by: 400)
     let yearOfEra = shiftedYear - era * 400
@@ -43,16 +48,16 @@ extension CivilTime {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
-  var unixSeconds: Int { daysSinceEpoch * Self.secondsPerDay + hour * 3600 + minute * 60 + second }
+  package var unixSeconds: Int { daysSinceEpoch * Self.secondsPerDay + hour * 3600 + minute * 60 + second }
 
   /// 0 is Sunday.
-  var weekday: Int {
+  package var weekday: Int {
     let shifted = daysSinceEpoch + 4
     return shifted - shifted.floorDivided(by: 7) * 7
   }
 
   /// Whether the date and the time of day exist.
-  var exists: Bool {
+  package var exists: Bool {
     (1...12).contains(month) && day >= 1 && day <= daysInMonth && (0...23).contains(hour) && (0...59).contains(minute)
       && (0...60).contains(second)
   }

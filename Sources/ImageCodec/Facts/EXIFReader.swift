@@ -1,3 +1,5 @@
+internal import Text
+
 /// Reads the fields of EXIF data: a TIFF file with a directory for the camera and one for the position (CIPA DC-008
 /// sections 4.6.3 to 4.6.8). Damaged fields are left out.
 package struct EXIFReader {
@@ -109,8 +111,10 @@ package struct EXIFReader {
   ///   - text: `2024:05:01 12:30:00`.
   ///   - offset: `+02:00`, or anything that is ignored.
   static func date(_ text: ArraySlice<UInt8>, offset: ArraySlice<UInt8>) -> String? {
-    guard let parts = numbers(text, like: "0000:00:00 00:00:00"), parts[0] > 0, 1...12 ~= parts[1],
-      1...days(inMonth: parts[1], of: parts[0]) ~= parts[2], parts[3] < 24, parts[4] < 60, parts[5] <= 60
+    guard let parts = numbers(text, like: "0000:00:00 00:00:00"), parts[0] > 0,
+      CivilTime(
+        year: parts[0], month: parts[1], day: parts[2], hour: parts[3], minute: parts[4], second: parts[5]
+      ).exists
     else { return nil }
     let digits = text.map { Character(UnicodeScalar($0)) }
     let date = "\(String(digits[..<10]).replacing(":", with: "-"))T\(String(digits[11...]))"
@@ -118,14 +122,6 @@ package struct EXIFReader {
       parts[0] < 24, parts[1] < 60
     else { return date }
     return date + String(decoding: offset, as: UTF8.self)
-  }
-
-  private static func days(inMonth month: Int, of year: Int) -> Int {
-    switch month {
-    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
   }
 
   /// The numbers of a text in which each zero of the pattern stands for a digit. Nil for another text.
