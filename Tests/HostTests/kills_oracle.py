@@ -53,6 +53,11 @@ class Asked:
     path: Optional[str] = None
     """The file that the answer to a `query` names."""
 
+    @property
+    def is_unread_store(self) -> bool:
+        """A `store` that the worker may not have begun."""
+        return self.method == "store" and not self.is_answered
+
 
 @dataclass
 class Delivery:
@@ -125,8 +130,11 @@ class Oracle:
     def _expect_clear(self, asked: Asked, others: Iterable[Oracle]) -> None:
         """Requests from now on must not get anything older than the current picture."""
         version = self.book.origin.version
+        others = list(others)
         for name in asked.names:
-            floor = version(name)
+            # Another worker may read the line of a `store` only after the clear. Its transfers it does not store then.
+            stores = [each.version for other in others for each in other._touched.get(name, []) if each.is_unread_store]
+            floor = min([version(name), *stores])
             if "tier" not in asked.params:
                 for subject in subjects(name):
                     self._floors[subject] = max(self._floors.get(subject, 0), floor)

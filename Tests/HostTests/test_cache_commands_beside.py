@@ -72,6 +72,9 @@ class BesideWorkers(unittest.TestCase):
     def test_nothing_is_lost_and_nothing_is_wrong(self) -> None:
         self.workers = [self.start() for _ in range(WORKERS)]
         self.play(60)
+        # A command refuses an index that is just being created.
+        for worker in self.workers:
+            worker.wait()
         # Until the first death, a finding would be a mistake of the command.
         for _ in range(3):
             verification = self.command("verify")
