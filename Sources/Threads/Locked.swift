@@ -51,7 +51,7 @@ public final class Locked<Value>: @unchecked Sendable {
   ///
   /// - Returns: the value of `body`; nil if `timeout` passed first. Never nil without a timeout.
   public func wait<Result>(timeout: Duration? = nil, for body: (inout Value) -> Result?) -> Result? {
-    let deadline = timeout.map { ContinuousClock.now.advanced(by: $0) }
+    let deadline = timeout.map { Instant.now.advanced(by: $0) }
     lock()
     defer { unlock() }
     while true {
@@ -60,7 +60,7 @@ public final class Locked<Value>: @unchecked Sendable {
         pthread_cond_wait(condition, mutex)
         continue
       }
-      let left = ContinuousClock.now.duration(to: deadline)
+      let left = Instant.now.duration(to: deadline)
       if left <= .zero { return nil }
       wait(atMost: left)
     }

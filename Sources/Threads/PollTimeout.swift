@@ -1,3 +1,5 @@
+public import Platform
+
 extension Duration {
   /// Milliseconds, rounded up.
   public var millisecondsRoundedUp: Int64 {
@@ -6,10 +8,10 @@ extension Duration {
   }
 }
 
-extension ContinuousClock.Instant {
+extension Instant {
   /// Time until this instant, in milliseconds for poll(2). It is rounded up, since the caller would otherwise poll
   /// without pause during the last millisecond. Limited to an hour, so that no time overflows.
   public var pollTimeout: Int32 {
-    Int32(max(.zero, min(ContinuousClock.now.duration(to: self), .seconds(3600))).millisecondsRoundedUp)
+    Int32(max(.zero, min(Instant.now.duration(to: self), .seconds(3600))).millisecondsRoundedUp)
   }
 }

@@ -1,4 +1,4 @@
-internal import Platform
+public import Platform
 
 /// A serial executor with its own thread, for actors whose work may block or whose order matters.
 ///
@@ -14,7 +14,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
   private struct State {
     var queue: [Work] = []
-    var afterBatch: (@Sendable () -> ContinuousClock.Instant?)?
+    var afterBatch: (@Sendable () -> Instant?)?
     var thread: pthread_t?
     var isSleeping = false
     var isStopping = false
@@ -47,7 +47,7 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
   /// Sets a closure that runs on the executor's thread after each batch, for instance to flush the batch's output.
   ///
   /// It returns the time at which it must run again if there is no work before; nil means after the next work only.
-  public func setAfterBatch(_ work: (@Sendable () -> ContinuousClock.Instant?)?) {
+  public func setAfterBatch(_ work: (@Sendable () -> Instant?)?) {
     state.withLock { $0.afterBatch = work }
     run {}
   }
@@ -91,14 +91,14 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
   }
 
   /// Used on the thread only.
-  private var nextWake: ContinuousClock.Instant?
+  private var nextWake: Instant?
 
   /// The time at which the current batch began. For use on the thread only.
-  public private(set) var batchStart = ContinuousClock.now
+  public private(set) var batchStart = Instant.now
 
   /// Waits for work and runs it. Returns false if the executor was stopped and no work is left.
   private func runBatch() -> Bool {
-    let timeout = nextWake.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
+    let timeout = nextWake.map { max(.zero, Instant.now.duration(to: $0)) }
     let batch: [Work]? = state.wait(timeout: timeout) { state in
       if state.queue.isEmpty && !state.isStopping {
         state.isSleeping = true
@@ -110,14 +110,14 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     }
     if let batch, batch.isEmpty { return false }
     WakeupCoalescer.gather {
-      var lastWake = ContinuousClock.now
+      var lastWake = Instant.now
       batchStart = lastWake
       for work in batch ?? [] {
         switch work {
         case .job(let job): job.runSynchronously(on: asUnownedSerialExecutor())
         case .closure(let closure): closure()
         }
-        let now = ContinuousClock.now
+        let now = Instant.now
         if now - lastWake > Self.maxGathering {
           WakeupCoalescer.release()
           lastWake = now

@@ -55,7 +55,7 @@ public final class TraceRecorder: Sendable {
   ) throws(TraceError) {
     self.path = path
     self.maxRecords = maxRecords
-    let start = ContinuousClock.now
+    let start = Instant.now
     let writer = try TraceWriter(file: TraceFile(path), limit: limit, start: start, label: label)
     // Nonisolated: the thread below is the only user of the writer from here on.
     nonisolated(unsafe) let handedOver = writer

@@ -1,9 +1,11 @@
+public import Platform
+
 /// Writes the events of a trace, in the Trace Event Format of Chromium, which Perfetto and chrome://tracing read.
 ///
 /// A span is a complete event (`X`) on a row whose spans nest, or a pair of nestable async events (`b`, `e`) on a row
 /// whose spans overlap. Times are microseconds since the start of the trace. Used on the thread of the trace only.
 public final class TraceWriter {
-  private let start: ContinuousClock.Instant
+  private let start: Instant
   private var output: TraceOutput
   private var tracks: TraceTracks
   private var links = TraceLinks()
@@ -11,7 +13,7 @@ public final class TraceWriter {
   private var lastID: UInt64 = 0
 
   /// - Parameter label: describes the process, as the name of its group.
-  init(file: consuming TraceFile, limit: Int64, start: ContinuousClock.Instant, label: String) throws(TraceError) {
+  init(file: consuming TraceFile, limit: Int64, start: Instant, label: String) throws(TraceError) {
     // The names of rows take 100 bytes each, and a quarter of the file at most.
     let maxGroups = max(4, min(2000, Int(min(limit, 1 << 40) / 4 / 100 / 16)))
     let tracks = TraceTracks(name: label, maxGroups: maxGroups)
@@ -61,7 +63,7 @@ public final class TraceWriter {
   // MARK: - Events
 
   /// The microseconds from the start of the trace; 0 for earlier instants.
-  public func time(_ instant: ContinuousClock.Instant) -> Int64 {
+  public func time(_ instant: Instant) -> Int64 {
     let (seconds, attoseconds) = start.duration(to: instant).components
     return max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000)
   }
@@ -126,7 +128,7 @@ public final class TraceWriter {
   }
 
   /// Writes that records were lost before they became events.
-  func lost(_ count: Int, at time: ContinuousClock.Instant) {
+  func lost(_ count: Int, at time: Instant) {
     instant(
       TraceLabel("records lost", "trace"), on: TraceRow(pid: worker.pid, tid: 0, name: ""), at: self.time(time),
       scope: .all, ["count": .number(Int64(count))])

@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import HTTPTransport
@@ -10,7 +11,7 @@ import Testing
   /// A thread whose time the test advances.
   private struct Thread {
     var serviceTime = ServiceTime()
-    var now = ContinuousClock.now
+    var now = Instant.now
     var processorTime = Duration.zero
 
     /// - Parameter share: the share of the time in which the thread has the processor.

@@ -1,9 +1,10 @@
+import Platform
 import Testing
 
 @testable import HTTPTransport
 
 @Suite struct StallDetectorTests {
-  let start = ContinuousClock.now
+  let start = Instant.now
 
   func stuckAfter(_ watch: StallDetector) -> Duration {
     start.duration(to: watch.stuckAt(connectTimeout: .seconds(10), idleTimeout: .seconds(3)))

@@ -3,13 +3,14 @@ import HTTPTransport
 import HTTPTypes
 import ImageCodec
 import LineRPC
+import Platform
 import Testing
 import Threads
 
 @testable import Recording
 
 @Suite struct JournalTests {
-  private let start = ContinuousClock.now
+  private let start = Instant.now
 
   private var head: ResponseHead {
     ResponseHead(

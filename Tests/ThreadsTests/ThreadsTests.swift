@@ -1,3 +1,4 @@
+import Platform
 import Testing
 import Threads
 
@@ -21,7 +22,7 @@ import Threads
         return runs
       }
       runs.notify()
-      return run < 5 ? ContinuousClock.now.advanced(by: .milliseconds(1)) : nil
+      return run < 5 ? Instant.now.advanced(by: .milliseconds(1)) : nil
     }
     #expect(runs.wait { $0 >= 5 ? true : nil } == true)
     executor.stop()

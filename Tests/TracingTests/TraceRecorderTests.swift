@@ -31,7 +31,7 @@ struct TraceRecorderTests {
   @Test("records become events in their order, with names for their rows")
   func order() throws {
     let recorder = try makeRecorder()
-    let now = ContinuousClock.now
+    let now = Instant.now
     for number in 1...3 {
       recorder.add { writer in
         let group = writer.group(TraceGroupKey("a", 1), named: "https://a.example")

@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Measures and limits the time that curl spends on one connection within one call.
 ///
 /// libcurl before 8.1 reads an HTTP/2 connection for as long as frames arrive that bring nothing for the current
@@ -22,7 +24,7 @@ struct ServiceTime {
 
   /// The connections of this call, except the current one.
   private var uses: [Connection: Use] = [:]
-  private var current: (connection: Connection, use: Use, since: ContinuousClock.Instant)?
+  private var current: (connection: Connection, use: Use, since: Instant)?
 
   /// Discards the measurements of the previous call.
   mutating func beginCall() {
@@ -36,7 +38,7 @@ struct ServiceTime {
   /// - Parameter processorTime: the processor time that the thread has used since it began.
   /// - Returns: whether `connection`, of which a record is being read, must be ended.
   mutating func isTooLong(
-    for connection: Connection, now: ContinuousClock.Instant, processorTime: () -> Duration
+    for connection: Connection, now: Instant, processorTime: () -> Duration
   ) -> Bool {
     if let last = current {
       var use = last.use

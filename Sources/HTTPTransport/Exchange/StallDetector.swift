@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Timestamps of a transfer, and the times at which it will have stalled.
 struct StallDetector {
   enum Stage {
@@ -11,18 +13,18 @@ struct StallDetector {
   }
 
   private(set) var stage = Stage.resolving
-  private(set) var hopStartedAt: ContinuousClock.Instant
-  private(set) var resolvedAt: ContinuousClock.Instant
-  private(set) var requestSentAt: ContinuousClock.Instant
-  private(set) var firstByteAt: ContinuousClock.Instant
+  private(set) var hopStartedAt: Instant
+  private(set) var resolvedAt: Instant
+  private(set) var requestSentAt: Instant
+  private(set) var firstByteAt: Instant
   private(set) var requestTime = 0
   private(set) var responseTime = 0
-  private var lastProgress: ContinuousClock.Instant
+  private var lastProgress: Instant
   private var bytesOnWire: Int64 = 0
   /// The last time at which enough bytes had arrived, and the number that had arrived by then.
-  private var lastEnough: (at: ContinuousClock.Instant, bytes: Int64)
+  private var lastEnough: (at: Instant, bytes: Int64)
 
-  init(now: ContinuousClock.Instant) {
+  init(now: Instant) {
     hopStartedAt = now
     resolvedAt = now
     requestSentAt = now
@@ -31,19 +33,19 @@ struct StallDetector {
     lastEnough = (now, 0)
   }
 
-  mutating func resolved(now: ContinuousClock.Instant) {
+  mutating func resolved(now: Instant) {
     stage = .connecting
     resolvedAt = now
   }
 
-  mutating func requestSent(now: ContinuousClock.Instant, unixTime: Int) {
+  mutating func requestSent(now: Instant, unixTime: Int) {
     stage = .waiting
     requestSentAt = now
     requestTime = unixTime
     lastProgress = now
   }
 
-  mutating func received(now: ContinuousClock.Instant) {
+  mutating func received(now: Instant) {
     if stage != .receiving { (firstByteAt, lastEnough) = (now, (now, bytesOnWire)) }
     stage = .receiving
     lastProgress = now
@@ -54,13 +56,13 @@ struct StallDetector {
   /// - Parameters:
   ///   - turn: the time of the loop's turn, in which the request may have been sent.
   ///   - now: read for the first line only.
-  mutating func receivedLine(turn: ContinuousClock.Instant, now: @autoclosure () -> ContinuousClock.Instant) {
+  mutating func receivedLine(turn: Instant, now: @autoclosure () -> Instant) {
     received(now: stage == .receiving ? turn : now())
   }
 
   mutating func headCompleted(unixTime: Int) { responseTime = unixTime }
 
-  mutating func resumed(now: ContinuousClock.Instant) {
+  mutating func resumed(now: Instant) {
     lastProgress = now
     lastEnough = (now, bytesOnWire)
   }
@@ -69,7 +71,7 @@ struct StallDetector {
   /// as within a compressed body.
   ///
   /// - Parameter minBytes: the number of bytes that must arrive within `slowTime`.
-  mutating func read(bytesOnWire: Int64, minBytes: Int64, now: ContinuousClock.Instant) {
+  mutating func read(bytesOnWire: Int64, minBytes: Int64, now: Instant) {
     guard bytesOnWire != self.bytesOnWire else { return }
     self.bytesOnWire = bytesOnWire
     lastProgress = now
@@ -77,7 +79,7 @@ struct StallDetector {
   }
 
   /// The time at which the transfer is stuck unless something arrives.
-  func stuckAt(connectTimeout: Duration, idleTimeout: Duration) -> ContinuousClock.Instant {
+  func stuckAt(connectTimeout: Duration, idleTimeout: Duration) -> Instant {
     lastProgress.advanced(by: stage == .resolving || stage == .connecting ? connectTimeout : idleTimeout)
   }
 
@@ -85,7 +87,7 @@ struct StallDetector {
   static let slowTime = Duration.seconds(30)
 
   /// The time at which the body is too slow unless enough arrives; nil before the answer begins.
-  var slowAt: ContinuousClock.Instant? {
+  var slowAt: Instant? {
     stage == .receiving ? lastEnough.at.advanced(by: Self.slowTime) : nil
   }
 }

@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Platform
 
 /// A transfer in progress, hop by hop.
 ///
@@ -327,7 +328,7 @@ final class Transfer {
   }
 
   /// The time at which the transfer times out unless something arrives; nil means never.
-  var due: ContinuousClock.Instant? {
+  var due: Instant? {
     guard !receiver.isPaused, !isHeld else { return nil }
     let stuckAt = watch.stuckAt(
       connectTimeout: settings.configuration.connectTimeout, idleTimeout: request.idleTimeout)

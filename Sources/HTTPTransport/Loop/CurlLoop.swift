@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Platform
 internal import Threads
 
 /// The transfers in progress, and curl's multi handle, which drives them. Confined to one thread.

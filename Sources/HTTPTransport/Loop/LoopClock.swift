@@ -1,16 +1,18 @@
+internal import Platform
+
 /// The time of the loop's current turn, and the time of the next check for timeouts.
 ///
 /// The clock is read once a turn. `nextCheck` is a lower bound: progress makes a transfer due later without updating
 /// it, and a check that comes too early finds the true time. So a chunk costs nothing, and checking all transfers is
 /// rare.
 final class LoopClock {
-  var now: ContinuousClock.Instant = .now
-  private(set) var nextCheck: ContinuousClock.Instant?
+  var now: Instant = .now
+  private(set) var nextCheck: Instant?
   /// The transfers that have used up their share of the turn. They go on in the next turn.
   var held: [TransferID] = []
 
   /// Makes sure that the next check is no later than `time`; nil means never.
-  func check(by time: ContinuousClock.Instant?) {
+  func check(by time: Instant?) {
     guard let time else { return }
     nextCheck = nextCheck.map { min($0, time) } ?? time
   }

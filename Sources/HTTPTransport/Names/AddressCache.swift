@@ -1,3 +1,5 @@
+internal import Platform
+
 /// A cache of name servers' answers, each until its time to live has passed.
 ///
 /// It has two generations. When the young one has half of the names that the cache may hold, it becomes the old one,
@@ -5,7 +7,7 @@
 struct AddressCache {
   private struct Entry {
     let answer: Resolver.Outcome
-    let expiresAt: ContinuousClock.Instant
+    let expiresAt: Instant
   }
 
   /// Bounds on the time for which an answer is stored, whatever its TTL.
@@ -22,7 +24,7 @@ struct AddressCache {
   /// Number of stored names, expired ones included.
   var count: Int { young.count + old.count }
 
-  mutating func answer(for name: String, now: ContinuousClock.Instant) -> Resolver.Outcome? {
+  mutating func answer(for name: String, now: Instant) -> Resolver.Outcome? {
     if let entry = young[name] { return entry.expiresAt > now ? entry.answer : nil }
     guard let entry = old.removeValue(forKey: name), entry.expiresAt > now else { return nil }
     insert(entry, for: name)
@@ -33,7 +35,7 @@ struct AddressCache {
   ///   - answer: addresses, or that the name does not exist.
   ///   - timeToLive: of addresses. A nonexistent name has a fixed one.
   mutating func insert(
-    _ answer: Resolver.Outcome, for name: String, timeToLive: Duration = .zero, now: ContinuousClock.Instant
+    _ answer: Resolver.Outcome, for name: String, timeToLive: Duration = .zero, now: Instant
   ) {
     let kept =
       answer == .noSuchName

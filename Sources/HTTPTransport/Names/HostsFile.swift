@@ -89,13 +89,13 @@ struct WatchedFile {
   /// Device, inode, size and time of modification; nil if the file does not exist.
   private var identity: [Int64]?
   private var hasLooked = false
-  private var lookedAt = ContinuousClock.now
+  private var lookedAt = Instant.now
 
   init(path: String) { self.path = path }
 
   /// The file's content if it has changed since the last call; empty if the file does not exist. Nil if it has not
   /// changed or cannot be read now.
-  mutating func change(now: ContinuousClock.Instant) -> [UInt8]? {
+  mutating func change(now: Instant) -> [UInt8]? {
     guard hasChanged(now: now) else { return nil }
     if identity == nil { return [] }
     let bytes = read()
@@ -105,7 +105,7 @@ struct WatchedFile {
   }
 
   /// Whether the file differs from that of the last call, or this is the first call. It checks once a second at most.
-  mutating func hasChanged(now: ContinuousClock.Instant) -> Bool {
+  mutating func hasChanged(now: Instant) -> Bool {
     if hasLooked, lookedAt.duration(to: now) < .seconds(1) { return false }
     lookedAt = now
     let current = Self.identity(of: path)

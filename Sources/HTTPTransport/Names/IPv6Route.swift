@@ -5,11 +5,11 @@ internal import Platform
 struct IPv6Route {
   private static let validity = Duration.seconds(10)
   private var exists = false
-  private var askedAt: ContinuousClock.Instant?
+  private var askedAt: Instant?
 
   /// Whether the system has a route to global addresses, with a global source address. A private source address would
   /// come after IPv4 anyway (RFC 6724 section 2.1).
-  mutating func exists(now: ContinuousClock.Instant) -> Bool {
+  mutating func exists(now: Instant) -> Bool {
     if let askedAt, askedAt.duration(to: now) < Self.validity { return exists }
     askedAt = now
     exists = Self.ask()

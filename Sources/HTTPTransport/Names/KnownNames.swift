@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The outcomes that are known without asking a server: from the hosts file, or from earlier answers.
 struct KnownNames {
   private var hostsFile: WatchedFile
@@ -8,7 +10,7 @@ struct KnownNames {
   init(hostsFile: String) { self.hostsFile = WatchedFile(path: hostsFile) }
 
   /// - Parameter name: a host whose `HostKind` is `name`.
-  mutating func outcome(for name: String, now: ContinuousClock.Instant) -> Resolver.Outcome? {
+  mutating func outcome(for name: String, now: Instant) -> Resolver.Outcome? {
     if let bytes = hostsFile.change(now: now) { hosts = HostsFile(bytes) }
     let addresses = hosts[name]
     if !addresses.isEmpty { return .addresses(addresses) }

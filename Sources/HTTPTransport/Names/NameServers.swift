@@ -32,7 +32,7 @@ final class NameServers {
   private let configuration: NameServerConfiguration
   private let poll: SocketPoll
   private var resolvConf: WatchedFile
-  private var reloadedAt = ContinuousClock.now
+  private var reloadedAt = Instant.now
   private var ipv6Route = IPv6Route()
   private let ended: (NameQuery, NameQuery.End) -> Void
   /// The list from c-ares, which owns the servers.
@@ -58,10 +58,10 @@ final class NameServers {
   var count: Int { servers.count }
 
   /// Whether IPv6 addresses must be looked up and tried first.
-  func prefersIPv6(now: ContinuousClock.Instant) -> Bool { configuration.hasIPv6 ?? ipv6Route.exists(now: now) }
+  func prefersIPv6(now: Instant) -> Bool { configuration.hasIPv6 ?? ipv6Route.exists(now: now) }
 
   /// Reads the list of servers if it may have changed. Queries in flight continue.
-  func reloadIfNeeded(now: ContinuousClock.Instant) {
+  func reloadIfNeeded(now: Instant) {
     let hasChanged = resolvConf.hasChanged(now: now)
     if hasChanged { choice = ServerChoice(now: now) }
     guard hasChanged || reloadedAt.duration(to: now) > Self.reloadInterval else { return }

@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// Finds the addresses of host names: in the hosts file, in stored answers, or from name servers.
@@ -23,13 +24,13 @@ final class Resolver {
   private final class LookUp {
     let name: String
     var questions: NameQuestions
-    let askedAt: ContinuousClock.Instant
+    let askedAt: Instant
     /// By the number of their ticket.
     var waiters: [Int: Completion] = [:]
     /// Whether its first queries have been made.
     var hasBegun = false
 
-    init(_ name: String, _ questions: NameQuestions, askedAt: ContinuousClock.Instant) {
+    init(_ name: String, _ questions: NameQuestions, askedAt: Instant) {
       self.name = name
       self.questions = questions
       self.askedAt = askedAt
@@ -57,12 +58,12 @@ final class Resolver {
   private var inFlight: [ObjectIdentifier: LookUp] = [:]
   private var endedQueries: [(NameQuery, NameQuery.End)] = []
   /// Look-ups with addresses of one type, and the time at which these suffice; in ascending order.
-  private var halves = FIFO<(LookUp, due: ContinuousClock.Instant)>()
+  private var halves = FIFO<(LookUp, due: Instant)>()
   private var lastNumber = 0
 
-  private var heardAt = ContinuousClock.now
+  private var heardAt = Instant.now
   /// Latest time for the next call of `work`; nil for never.
-  private(set) var nextCheck: ContinuousClock.Instant?
+  private(set) var nextCheck: Instant?
   private var counts = ResolverStatistics(kind: .cAres)
 
   init(_ configuration: NameServerConfiguration, poll: SocketPoll, clock: LoopClock) {

@@ -1,3 +1,5 @@
+public import Platform
+
 /// The decoder processes and the queue of tasks for them.
 ///
 /// The first task starts a thread and up to `DecoderSettings.count` processes, each of which decodes one image at a
@@ -29,7 +31,7 @@ public final class DecoderPool: Sendable {
   @discardableResult
   public func submit(
     _ task: DecodeTask, priority: Int,
-    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: Instant?) -> Void
   ) -> DecodeTicket {
     let ticket = mailbox.newTicket()
     if !mailbox.post(.submit(ticket, task, priority: priority, then)) { then(.failure(.cancelled), nil) }
@@ -63,7 +65,7 @@ public struct DecoderActivity: Sendable {
   /// The number of the process among those that run, from 1.
   public let decoder: Int
   public let task: StaticString
-  public let start, end: ContinuousClock.Instant
+  public let start, end: Instant
   /// Whether the decoder failed, or was killed.
   public let hasFailed: Bool
 }

@@ -6,8 +6,8 @@ final class DecoderProcess {
   /// The current activity of the process.
   enum Activity {
     /// The process has not yet announced its formats.
-    case starting(until: ContinuousClock.Instant)
-    case idle(since: ContinuousClock.Instant)
+    case starting(until: Instant)
+    case idle(since: Instant)
     case busy(Assignment)
   }
 
@@ -15,9 +15,9 @@ final class DecoderProcess {
     let ticket: DecodeTicket
     let name: StaticString
     let files: TaskFiles
-    let started: ContinuousClock.Instant
+    let started: Instant
     /// The time at which the process is killed.
-    var deadline: ContinuousClock.Instant
+    var deadline: Instant
     /// Whether the task has been answered already; its result is dropped.
     var isCancelled = false
   }
@@ -36,7 +36,7 @@ final class DecoderProcess {
   /// Starts the process. It dies with the thread that calls this.
   init(
     number: Int, executable: String, settings: DecoderSettings, libraries: DecoderLibraries,
-    now: ContinuousClock.Instant
+    now: Instant
   ) throws(DecodeError) {
     var sockets: [Int32] = [-1, -1]
     guard csystem_socket_pair(&sockets) == 0 else {
@@ -140,7 +140,7 @@ extension DecoderProcess {
   var isStarting: Bool { if case .starting = activity { true } else { false } }
 
   /// The time at which the pool must act if the process does nothing.
-  func due(_ settings: DecoderSettings) -> ContinuousClock.Instant? {
+  func due(_ settings: DecoderSettings) -> Instant? {
     switch activity {
     case .starting(let until): until
     case .idle(let since): since.advanced(by: settings.idleTime)

@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Starts processes, assigns tasks to them, and handles their results and their ends.
 extension PoolLoop {
   func dispatch() {

@@ -7,10 +7,10 @@ internal import Threads
 final class PoolLoop {
   struct Pending {
     let task: DecodeTask
-    let then: @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
+    let then: @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
     var hasCrashedOnce = false
     /// The time at which a process first got the task.
-    var startedAt: ContinuousClock.Instant?
+    var startedAt: Instant?
   }
 
   let mailbox: PoolMailbox
@@ -28,11 +28,11 @@ final class PoolLoop {
   var statistics = DecoderStatistics()
   var observer: DecoderPool.Observer?
   /// The earliest time of the next start, set after a failed start.
-  var nextLaunch: ContinuousClock.Instant?
+  var nextLaunch: Instant?
   /// The number of consecutive failed starts.
   var failedStarts: [DecoderLibraries: Int] = [:]
   private var isShuttingDown = false
-  var now = ContinuousClock.now
+  var now = Instant.now
 
   /// The time after which a running decode is killed if it is cancelled.
   private static let cancelGracePeriod = Duration.milliseconds(100)
@@ -85,7 +85,7 @@ final class PoolLoop {
 
   private func submit(
     _ ticket: DecodeTicket, _ task: DecodeTask, _ priority: Int,
-    _ then: @escaping @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
+    _ then: @escaping @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
   ) {
     pending[ticket] = Pending(task: task, then: then)
     if let error = task.refusal(formats: formats) {

@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// Carries commands from other threads to the pool's thread, and the pool's statistics back.
@@ -5,7 +6,7 @@ final class PoolMailbox: Sendable {
   enum Command: Sendable {
     case submit(
       DecodeTicket, DecodeTask, priority: Int,
-      @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void)
+      @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void)
     case reprioritize(DecodeTicket, Int)
     case cancel(DecodeTicket)
     case formats(@Sendable (CodecFormats) -> Void)

@@ -1,4 +1,4 @@
-internal import Platform
+public import Platform
 public import Threads
 
 /// A folder for images that are not cached. Each file is kept for 60 s after its last delivery and is never served
@@ -156,7 +156,7 @@ public actor ScratchFolder {
   /// Deletes files whose 60 s have ended and the folders of dead processes. Must be called after each batch of work.
   ///
   /// - Returns: when it must be called again; nil if nothing is left to delete.
-  public func runMaintenance() -> ContinuousClock.Instant? {
+  public func runMaintenance() -> Instant? {
     let now = environment.now()
     if let at = sweepAt, at <= now {
       sweepAt = home.removeDead(sparing: { hasYoungFiles($0, now: now) }) ? endOfLife(deliveredAt: now) : nil

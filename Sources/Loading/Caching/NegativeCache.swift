@@ -1,9 +1,11 @@
+internal import Platform
+
 /// The negative cache: permanent failures, remembered for a limited time in which the image is not requested again.
 struct NegativeCache {
   struct Failure {
     let error: LoadError
     let maxBytes: Int64
-    let until: ContinuousClock.Instant
+    let until: Instant
   }
 
   static let capacity = 100_000
@@ -19,7 +21,7 @@ struct NegativeCache {
   var count: Int { failures.count }
   var orderCount: Int { failures.orderCount }
 
-  mutating func remember(_ error: LoadError, of image: CacheIdentity, maxBytes: Int64, now: ContinuousClock.Instant) {
+  mutating func remember(_ error: LoadError, of image: CacheIdentity, maxBytes: Int64, now: Instant) {
     let until = now.advanced(by: timeToLive)
     // Only the load that got the response may see its head.
     var error = error
@@ -29,7 +31,7 @@ struct NegativeCache {
 
   /// The remembered failure, unless the load accepts what failed: content that is not an image, or a larger body.
   func failure(
-    of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64, now: ContinuousClock.Instant
+    of image: CacheIdentity, acceptsAnything: Bool, maxBytes: Int64, now: Instant
   ) -> Failure? {
     guard let failure = failures.value(of: image, now: now) else { return nil }
     if failure.error.kind == .notAnImage && acceptsAnything { return nil }
@@ -39,7 +41,7 @@ struct NegativeCache {
 
   mutating func forget(_ image: CacheIdentity) { failures.forget(image) }
 
-  mutating func forgetOld(now: ContinuousClock.Instant) { failures.forgetOld(now: now) }
+  mutating func forgetOld(now: Instant) { failures.forgetOld(now: now) }
 
   /// Removes all failures and returns their number.
   mutating func forgetAll() -> Int { failures.forgetAll() }

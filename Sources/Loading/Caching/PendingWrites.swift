@@ -1,4 +1,5 @@
 internal import ImageStore
+internal import Platform
 internal import Text
 
 /// The changes of the cache that the disk thread has not completed yet. A pure value.
@@ -53,7 +54,7 @@ struct PendingWrites {
   }
 
   /// - Parameter image: what was stored; nil if nothing was.
-  mutating func endHostStore(_ id: LoadID, of key: String, as image: CacheIdentity?, now: ContinuousClock.Instant) {
+  mutating func endHostStore(_ id: LoadID, of key: String, as image: CacheIdentity?, now: Instant) {
     hostStores[ExactString(key)] = hostStores[ExactString(key)].flatMap {
       $0.count > 1 ? ($0.count - 1, $0.latest) : nil
     }
@@ -68,7 +69,7 @@ struct PendingWrites {
   var hasHostStores: Bool { !hostStores.isEmpty || recentHostStores.count > 0 }
 
   /// Whether the host has stored the image since a load was submitted, or is storing one.
-  func isSuperseded(_ image: CacheIdentity, since load: LoadID, now: ContinuousClock.Instant) -> Bool {
+  func isSuperseded(_ image: CacheIdentity, since load: LoadID, now: Instant) -> Bool {
     if !hostStores.isEmpty, let store = hostStores[image.key], load < store.latest { return true }
     return recentHostStores.value(of: image, now: now).map { load < $0 } ?? false
   }

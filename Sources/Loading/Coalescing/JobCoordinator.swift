@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
+internal import Platform
 
 /// The jobs: each is one transfer for all loads that want the same response.
 ///
@@ -168,7 +169,7 @@ final class JobCoordinator {
   /// Handles the due timers.
   ///
   /// - Returns: the loads whose deadline has passed, with their number of attempts. The caller must end each.
-  func expire(at now: ContinuousClock.Instant) -> [(load: LoadID, attempts: Int)] {
+  func expire(at now: Instant) -> [(load: LoadID, attempts: Int)] {
     let expired = scheduler.expired(at: now)
     for job in expired.jobs { endAtDownOrigin(job) }
     for job in expired.redirects { followRedirect(job) }

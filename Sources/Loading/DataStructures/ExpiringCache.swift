@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// A cache whose entries expire. Bounded: beyond its capacity the oldest entries are removed.
@@ -6,9 +7,9 @@ struct ExpiringCache<Subject: Hashable, Value> {
   var timeToLive: Duration
   let capacity: Int
 
-  private var entries: [Subject: (value: Value, until: ContinuousClock.Instant)] = [:]
+  private var entries: [Subject: (value: Value, until: Instant)] = [:]
   /// The entries in the order of insertion; those replaced or removed since are skipped.
-  private var order = FIFO<(subject: Subject, until: ContinuousClock.Instant)>()
+  private var order = FIFO<(subject: Subject, until: Instant)>()
 
   init(timeToLive: Duration, capacity: Int) {
     (self.timeToLive, self.capacity) = (timeToLive, capacity)
@@ -19,7 +20,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
   /// The length of `order`, including entries to be skipped.
   var orderCount: Int { order.count }
 
-  mutating func remember(_ value: Value, of subject: Subject, now: ContinuousClock.Instant) {
+  mutating func remember(_ value: Value, of subject: Subject, now: Instant) {
     guard timeToLive > .zero else { return }
     let until = now.advanced(by: timeToLive)
     entries[subject] = (value, until)
@@ -29,7 +30,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
   }
 
   /// Removes expired entries and those beyond the capacity.
-  mutating func forgetOld(now: ContinuousClock.Instant) {
+  mutating func forgetOld(now: Instant) {
     while let oldest = order.first, oldest.until <= now || entries.count > capacity {
       order.popFirst()
       if entries[oldest.subject]?.until == oldest.until { entries[oldest.subject] = nil }
@@ -37,7 +38,7 @@ struct ExpiringCache<Subject: Hashable, Value> {
   }
 
   /// The value of a subject, unless it has expired.
-  func value(of subject: Subject, now: ContinuousClock.Instant) -> Value? {
+  func value(of subject: Subject, now: Instant) -> Value? {
     guard timeToLive > .zero, !entries.isEmpty, let entry = entries[subject], entry.until > now else { return nil }
     return entry.value
   }

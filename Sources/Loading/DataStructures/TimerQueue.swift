@@ -1,8 +1,10 @@
+internal import Platform
+
 /// A binary heap of timers. Entries with the same time are dequeued in the order of insertion. Obsolete entries are not
 /// removed individually; the caller checks each dequeued entry, and calls `filter` from time to time.
 struct TimerQueue<Payload> {
   private struct Entry {
-    let at: ContinuousClock.Instant
+    let at: Instant
     /// The number of entries added before, modulo 2^32.
     let number: UInt32
     let payload: Payload
@@ -14,11 +16,11 @@ struct TimerQueue<Payload> {
   private var added: UInt32 = 0
 
   /// The time of the earliest entry.
-  var next: ContinuousClock.Instant? { entries.first?.at }
+  var next: Instant? { entries.first?.at }
 
   var count: Int { entries.count }
 
-  mutating func add(_ payload: Payload, at instant: ContinuousClock.Instant) {
+  mutating func add(_ payload: Payload, at instant: Instant) {
     entries.append(Entry(at: instant, number: added, payload: payload))
     added &+= 1
     var child = entries.count - 1
@@ -31,7 +33,7 @@ struct TimerQueue<Payload> {
   }
 
   /// Dequeues the earliest entry if it is due at `now`.
-  mutating func take(dueAt now: ContinuousClock.Instant) -> (at: ContinuousClock.Instant, payload: Payload)? {
+  mutating func take(dueAt now: Instant) -> (at: Instant, payload: Payload)? {
     guard let top = entries.first, top.at <= now else { return nil }
     let last = entries.removeLast()
     if !entries.isEmpty {
@@ -42,7 +44,7 @@ struct TimerQueue<Payload> {
   }
 
   /// Returns a queue of the entries that satisfy `holds`. O(n).
-  func filter(_ holds: (_ at: ContinuousClock.Instant, _ payload: Payload) -> Bool) -> Self {
+  func filter(_ holds: (_ at: Instant, _ payload: Payload) -> Bool) -> Self {
     var kept = Self()
     kept.added = added
     kept.entries = entries.filter { holds($0.at, $0.payload) }

@@ -1,5 +1,6 @@
 internal import ImageCodec
 internal import ImageStore
+internal import Platform
 internal import Text
 internal import Threads
 internal import Tracing
@@ -131,7 +132,7 @@ final class DecodeCoordinator {
   /// - Parameter start: the time at which a decoder got the task; nil if none did.
   private func decoded(
     _ id: DecodeCoalescer.ID, _ task: DecodeTask, _ result: Result<Decoded, DecodeError>,
-    since start: ContinuousClock.Instant?
+    since start: Instant?
   ) {
     guard let decode = decodes[id] else { return storage.discard(task.output) }
     decode.ticket = nil
@@ -233,7 +234,7 @@ final class DecodeCoordinator {
   }
 
   /// Makes the decode for the load's `cached` event urgent, and limits the wait for it.
-  func boostCachedEvent(of load: LoadID, until limit: ContinuousClock.Instant) {
+  func boostCachedEvent(of load: LoadID, until limit: Instant) {
     deadlines.add(load, at: limit)
     if let change = coalescer.boostCachedEvent(of: load) { apply([change]) }
   }
@@ -254,14 +255,14 @@ final class DecodeCoordinator {
     deadlines.add(load.id, at: deadline)
     // Most loads end long before their deadline: drop the timers of those that have ended.
     guard deadlines.count > 4 * coalescer.subscriptionCount + 64 else { return }
-    var known: [LoadID: Set<ContinuousClock.Instant>] = [:]
+    var known: [LoadID: Set<Instant>] = [:]
     deadlines = deadlines.filter { coalescer.contains($1) && known[$1, default: []].insert($0).inserted }
   }
 
   /// Ends the loads whose deadline has passed while they wait for a decode.
   ///
   /// - Returns: when the next deadline is due.
-  func endOverdue(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+  func endOverdue(at now: Instant) -> Instant? {
     while let (_, id) = deadlines.take(dueAt: now) {
       if coalescer.contains(id), let load = client?.activeLoad(id) { client?.deadlinePassed(for: load) }
     }

@@ -1,4 +1,5 @@
 public import ImageCodec
+public import Platform
 
 /// A decoder. `then` is called exactly once for each task, on any thread, with the result and the time at which a
 /// process got the task; nil if none did.
@@ -6,7 +7,7 @@ public protocol ImageDecoding: Sendable {
   /// - Parameter priority: higher values are decoded first.
   func submit(
     _ task: DecodeTask, priority: Int,
-    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: Instant?) -> Void
   ) -> DecodeTicket
   func reprioritize(_ ticket: DecodeTicket, to priority: Int)
   /// Cancels a task. Its completion is still called, with `cancelled` or with the result if that came first.

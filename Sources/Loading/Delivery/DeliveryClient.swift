@@ -1,4 +1,5 @@
 internal import ImageStore
+internal import Platform
 
 /// The loads that get results, as `DeliveryCoordinator` sees them.
 @LoadingActor
@@ -16,7 +17,7 @@ protocol DeliveryClient: AnyObject {
     _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
     at stage: DeliveryStage, isUrgent: Bool)
   /// Hurries a `cached` event for which an answer waits, and reports the deadline of the load at the limit.
-  func boostCachedEvent(of load: ActiveLoad, until limit: ContinuousClock.Instant)
+  func boostCachedEvent(of load: ActiveLoad, until limit: Instant)
 }
 
 /// The cache, as `DeliveryCoordinator` sees it.

@@ -1,4 +1,5 @@
 internal import ImageStore
+internal import Platform
 internal import Threads
 
 /// Delivers stored responses to loads, from memory at once or through the disk thread: a `cached` event first, then the

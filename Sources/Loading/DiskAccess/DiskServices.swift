@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import ImageCodec
 public import ImageStore
+internal import Platform
 public import Threads
 internal import Tracing
 
@@ -88,7 +89,7 @@ public final class DiskServices: Sendable {
     perform(
       {
         guard let recorder = self.recorder else { return work() }
-        let start = ContinuousClock.now
+        let start = Instant.now
         let result = work()
         recorder.diskWorked(label, from: start, to: .now)
         return result
@@ -102,11 +103,11 @@ public final class DiskServices: Sendable {
   }
 
   /// Runs the maintenance at the end of a batch and records both, if they were long enough for other work to wait.
-  private func trace(_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? {
+  private func trace(_ maintenance: () -> Instant?) -> Instant? {
     guard let recorder else { return maintenance() }
-    let start = ContinuousClock.now
+    let start = Instant.now
     let next = maintenance()
-    let end = ContinuousClock.now
+    let end = Instant.now
     recorder.diskWorked(.maintenance, from: start, to: end)
     recorder.diskWorked(.batch, from: executor.batchStart, to: end)
     let evictions = tier?.assumeIsolated { $0.evictionCount } ?? 0

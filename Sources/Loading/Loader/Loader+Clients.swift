@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// The loader as its components see it.
 extension Loader: DeliveryClient {
@@ -27,7 +28,7 @@ extension Loader: DeliveryClient {
     decodes.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
   }
 
-  func boostCachedEvent(of load: ActiveLoad, until limit: ContinuousClock.Instant) {
+  func boostCachedEvent(of load: ActiveLoad, until limit: Instant) {
     decodes.boostCachedEvent(of: load.id, until: limit)
   }
 }

@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import HTTPTypes
 public import ImageCodec
 public import ImageStore
+public import Platform
 internal import Text
 
 /// Statistics, cache queries, and storing images for a host.
@@ -78,7 +79,7 @@ extension Loader {
     public var transforms: [String] = []
     /// The kind of the remembered failure, and until when it is answered with `recentlyFailed`.
     public var failure: LoadError.Kind?
-    public var failedUntil: ContinuousClock.Instant?
+    public var failedUntil: Instant?
     /// The process that holds the lease on the transfer: this one or a peer.
     public var leaseHolder: Int?
     /// A textual explanation of why it is fresh or stale.

@@ -2,6 +2,7 @@ internal import HTTPCaching
 public import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
+public import Platform
 internal import Text
 internal import Threads
 
@@ -117,7 +118,7 @@ public final class Loader {
   /// thread.
   ///
   /// - Returns: when to call again if nothing happens before.
-  public func advance() -> ContinuousClock.Instant? {
+  public func advance() -> Instant? {
     let now = LoadingActor.now
     for (id, attempts) in jobs.expire(at: now) {
       var error = LoadError.timeout(.deadline, "the deadline passed")

@@ -1,4 +1,4 @@
-internal import Platform
+public import Platform
 
 /// A source of work for the loading thread: the host, or one callback that the loading thread has passed to another
 /// thread.
@@ -36,7 +36,7 @@ public protocol WorkSequencer: Sendable {
   func run(for source: WorkSource, _ work: @escaping @LoadingActor @Sendable () -> Void)
 
   /// The time that the session sees. It does not change during one piece of work.
-  var now: ContinuousClock.Instant { get }
+  var now: Instant { get }
 
   /// The Unix time in seconds that the session sees, and the one that its disk thread sees.
   var unixTime: Int { get }
@@ -55,7 +55,7 @@ extension LoadingActor {
   nonisolated(unsafe) public static var sequencer: (any WorkSequencer)?
 
   /// The time that decisions are based on, also those about a transfer on the transport's thread.
-  public static var now: ContinuousClock.Instant { sequencer?.now ?? .now }
+  public static var now: Instant { sequencer?.now ?? .now }
 
   /// The same as Unix time, in seconds.
   public static var unixTime: Int { sequencer?.unixTime ?? time(nil) }

@@ -1,4 +1,5 @@
 public import HTTPTypes
+public import Platform
 
 /// Notices that most loads fail, and that they no longer do. A pure value; the time is passed in.
 ///
@@ -34,12 +35,12 @@ public struct FailureAlarm: Sendable {
 
   /// The last minute, the latest slice last.
   private var slices = [Slice()]
-  private var nextSlice: ContinuousClock.Instant
+  private var nextSlice: Instant
   /// The time from which `mostFail` may be returned again; nil if the alarm is off.
-  private var repeatsAt: ContinuousClock.Instant?
+  private var repeatsAt: Instant?
   private var hasChanged = false
 
-  public init(now: ContinuousClock.Instant) { nextSlice = now.advanced(by: Self.sliceTime) }
+  public init(now: Instant) { nextSlice = now.advanced(by: Self.sliceTime) }
 
   mutating func addSuccess() { slices[slices.count - 1].ended += 1 }
 
@@ -53,10 +54,10 @@ public struct FailureAlarm: Sendable {
   }
 
   /// The time at which `check` must be called if nothing happens before; nil if it need not be.
-  var nextCheck: ContinuousClock.Instant? { repeatsAt == nil ? nil : nextSlice }
+  var nextCheck: Instant? { repeatsAt == nil ? nil : nextSlice }
 
   /// Must be called after loads have ended.
-  mutating func check(at now: ContinuousClock.Instant) -> Event? {
+  mutating func check(at now: Instant) -> Event? {
     let isNewSlice = now >= nextSlice
     if isNewSlice { advance(to: now) }
     guard hasChanged || isNewSlice && repeatsAt != nil else { return nil }
@@ -71,7 +72,7 @@ public struct FailureAlarm: Sendable {
     return mostFail(failed: failed, ended: ended)
   }
 
-  private mutating func advance(to now: ContinuousClock.Instant) {
+  private mutating func advance(to now: Instant) {
     var added = 0
     while now >= nextSlice, added < Self.sliceCount {
       slices.append(Slice())

@@ -1,4 +1,5 @@
 internal import HTTPTransport
+internal import Platform
 
 /// The timelines of the loads that wait for a job.
 extension JobCoordinator {
@@ -10,7 +11,7 @@ extension JobCoordinator {
   }
 
   /// The load has joined the job: the phases of the job are those of the load from now on.
-  func recordJoin(_ load: ActiveLoad, _ job: JobID, at now: ContinuousClock.Instant) {
+  func recordJoin(_ load: ActiveLoad, _ job: JobID, at now: Instant) {
     // It has waited for another job before.
     if load.timeline.phase != .lookup { load.timeline.restart(at: now) }
     switch scheduler.job(job)?.phase {
@@ -25,7 +26,7 @@ extension JobCoordinator {
     }
   }
 
-  func recordAttempt(of job: JobID, at now: ContinuousClock.Instant, name: Duration?) {
+  func recordAttempt(of job: JobID, at now: Instant, name: Duration?) {
     scheduler.forEachSubscriber(of: job) { id in
       guard let load = registry[id] else { return }
       load.transfer = job.serial

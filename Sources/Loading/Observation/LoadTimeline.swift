@@ -1,4 +1,5 @@
 internal import HTTPTransport
+public import Platform
 
 /// The phases of a load. They follow each other from the acceptance of the load to its end, so their durations add up
 /// to its total. A pure value without references. All times are in microseconds since the acceptance.
@@ -24,7 +25,7 @@ public struct LoadTimeline: Sendable {
     case deliver
   }
 
-  public let acceptedAt: ContinuousClock.Instant
+  public let acceptedAt: Instant
   /// The current phase; the last one if the load has ended.
   public private(set) var phase: Phase
   /// The start of the first attempt; nil if there was none.
@@ -38,7 +39,7 @@ public struct LoadTimeline: Sendable {
   /// One duration per phase.
   private typealias Durations = (Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64, Int64)
 
-  public init(acceptedAt: ContinuousClock.Instant, in phase: Phase = .lookup) {
+  public init(acceptedAt: Instant, in phase: Phase = .lookup) {
     (self.acceptedAt, self.phase) = (acceptedAt, phase)
     mark(phase)
   }
@@ -70,19 +71,19 @@ public struct LoadTimeline: Sendable {
   // MARK: - Recording
 
   /// Begins a phase. A time before the start of the current phase counts as that start.
-  mutating func enter(_ new: Phase, at time: ContinuousClock.Instant) {
+  mutating func enter(_ new: Phase, at time: Instant) {
     guard new != phase else { return }
     closePhase(at: time)
     phase = new
     mark(new)
   }
 
-  mutating func end(at time: ContinuousClock.Instant) { closePhase(at: time) }
+  mutating func end(at time: Instant) { closePhase(at: time) }
 
   /// Begins an attempt, which counts as `request` until `transferred` divides it.
   ///
   /// - Parameter name: the duration of a name lookup during the wait.
-  mutating func attemptStarted(at time: ContinuousClock.Instant, name: Duration? = nil) {
+  mutating func attemptStarted(at time: Instant, name: Duration? = nil) {
     enter(.request, at: time)
     queued = queued ?? began
     guard let name, let waited = self[.wait] else { return }
@@ -125,13 +126,13 @@ public struct LoadTimeline: Sendable {
   /// Divides the time since the load began to wait for a decode, which has ended.
   ///
   /// - Parameter start: the time at which a decoder got the task; nil if none did.
-  mutating func decoded(from start: ContinuousClock.Instant?, to end: ContinuousClock.Instant) {
+  mutating func decoded(from start: Instant?, to end: Instant) {
     if let start { enter(.decode, at: start) }
     closePhase(at: end)
   }
 
   /// Returns to waiting: what has happened since the cache lookup will happen again.
-  mutating func restart(at time: ContinuousClock.Instant) {
+  mutating func restart(at time: Instant) {
     closePhase(at: time)
     let lookup = self[.lookup] ?? 0
     durations = (lookup, began - lookup, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -151,13 +152,13 @@ public struct LoadTimeline: Sendable {
     withUnsafeMutableBytes(of: &durations) { $0[phase] += duration }
   }
 
-  private mutating func closePhase(at time: ContinuousClock.Instant) {
+  private mutating func closePhase(at time: Instant) {
     let now = max(began, offset(of: time))
     add(now - began, to: phase)
     began = now
   }
 
-  private func offset(of time: ContinuousClock.Instant) -> Int64 { acceptedAt.duration(to: time).microseconds }
+  private func offset(of time: Instant) -> Int64 { acceptedAt.duration(to: time).microseconds }
 }
 
 extension UnsafeRawBufferPointer {

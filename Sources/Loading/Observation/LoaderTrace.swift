@@ -1,5 +1,6 @@
 internal import HTTPTypes
 public import ImageCodec
+public import Platform
 public import Tracing
 
 /// The trace of a loader, while one is recorded.
@@ -19,14 +20,14 @@ public final class LoaderTrace {
   /// Records the counters if they are due.
   ///
   /// - Returns: when the next ones are due; nil if nothing has changed since the last.
-  func sample(_ figures: @autoclosure () -> TraceSampler.Figures, at now: ContinuousClock.Instant)
-    -> ContinuousClock.Instant?
+  func sample(_ figures: @autoclosure () -> TraceSampler.Figures, at now: Instant)
+    -> Instant?
   {
     if sampler.isDue(at: now), let sample = sampler.take(figures(), at: now) { recorder.add { sample.write(to: $0) } }
     return sampler.next
   }
 
-  func sampleLast(_ figures: TraceSampler.Figures, at now: ContinuousClock.Instant) {
+  func sampleLast(_ figures: TraceSampler.Figures, at now: Instant) {
     if let sample = sampler.take(figures, at: now) { recorder.add { sample.write(to: $0) } }
   }
 
@@ -69,7 +70,7 @@ public final class LoaderTrace {
   }
 
   /// Records a batch of work on the loading thread, if it was long enough for other work to wait for it.
-  public func loadingThreadWorked(from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
+  public func loadingThreadWorked(from start: Instant, to end: Instant) {
     guard start.duration(to: end) >= .milliseconds(1) else { return }
     recorder.add {
       $0.span(.batch, on: $0.row(.loading), from: $0.time(start), to: $0.time(end))
@@ -79,14 +80,14 @@ public final class LoaderTrace {
 
 extension TraceRecorder {
   /// Records work on the disk thread, unless it is shorter than 10 µs.
-  func diskWorked(_ label: TraceLabel, from start: ContinuousClock.Instant, to end: ContinuousClock.Instant) {
+  func diskWorked(_ label: TraceLabel, from start: Instant, to end: Instant) {
     guard start.duration(to: end) >= .microseconds(10) else { return }
     add { $0.span(label, on: $0.row(.disk), from: $0.time(start), to: $0.time(end)) }
   }
 
   /// Records entries that were evicted from the disk tier.
   func evictedFromDisk(_ count: Int) {
-    let now = ContinuousClock.now
+    let now = Instant.now
     add {
       $0.instant(
         TraceLabel("evicted", "disk"), on: $0.row(.disk), at: $0.time(now), scope: .row,

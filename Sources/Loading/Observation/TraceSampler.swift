@@ -17,7 +17,7 @@ struct TraceSampler {
 
   /// The counters at a time.
   struct Sample: Sendable {
-    var time: ContinuousClock.Instant
+    var time: Instant
     var waiting, active, window: Int64
     /// Per second since the last sample.
     var bytesPerSecond, memoryHitsPerSecond: Int64
@@ -28,14 +28,14 @@ struct TraceSampler {
   static let interval = Duration.milliseconds(100)
 
   private var last = Figures()
-  private var sampledAt: ContinuousClock.Instant?
+  private var sampledAt: Instant?
   /// When the next sample is due; nil if the figures stand still.
-  private(set) var next: ContinuousClock.Instant?
+  private(set) var next: Instant?
 
-  func isDue(at now: ContinuousClock.Instant) -> Bool { sampledAt.map { now - $0 >= Self.interval } ?? true }
+  func isDue(at now: Instant) -> Bool { sampledAt.map { now - $0 >= Self.interval } ?? true }
 
   /// Returns a sample; nil if no figure has changed since the one before.
-  mutating func take(_ figures: Figures, at now: ContinuousClock.Instant) -> Sample? {
+  mutating func take(_ figures: Figures, at now: Instant) -> Sample? {
     let hasChanged = figures != last || sampledAt == nil
     // One more sample after the last change, in which the rates are zero.
     guard hasChanged || next != nil else { return nil }

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import ImageStore
+internal import Platform
 internal import Threads
 
 /// The part that a job takes in single flight across processes. See PeerCoordinator.
@@ -9,7 +10,7 @@ final class PeerClaim {
   /// The exclusive right among all workers to transfer the image.
   private(set) var lease: Lease?
   /// When the job first waited for a peer.
-  fileprivate var waitStart: ContinuousClock.Instant?
+  fileprivate var waitStart: Instant?
   /// Whether the job may wait for a peer again.
   fileprivate var mayWait = true
 
@@ -70,7 +71,7 @@ final class PeerCoordinator {
     case held
   }
 
-  func acquireLease(_ claim: PeerClaim, for job: JobID, at now: ContinuousClock.Instant) -> LeaseAnswer {
+  func acquireLease(_ claim: PeerClaim, for job: JobID, at now: Instant) -> LeaseAnswer {
     guard claim.lease == nil, let table else { return .granted }
     switch table.acquire(&claim.request) {
     case .acquired(let lease): claim.hold(lease)
@@ -88,7 +89,7 @@ final class PeerCoordinator {
   }
 
   /// Returns the jobs whose wait for a peer is over. Some may have ended meanwhile.
-  func poll(at now: ContinuousClock.Instant) -> [JobID] {
+  func poll(at now: Instant) -> [JobID] {
     guard let due = waits.nextLook, due <= now else { return [] }
     let over = waits.waiting.filter { isOver($0, at: now) }
     for job in over { claims[job] = nil }
@@ -99,7 +100,7 @@ final class PeerCoordinator {
     return over
   }
 
-  private func isOver(_ job: JobID, at now: ContinuousClock.Instant) -> Bool {
+  private func isOver(_ job: JobID, at now: Instant) -> Bool {
     guard let claim = claims[job], let table else { return true }
     switch table.progress(of: claim.request) {
     case .over(let failed):
@@ -120,7 +121,7 @@ final class PeerCoordinator {
   }
 
   /// Sends a heartbeat if peers may be waiting for a lease of this worker. Returns when to call again.
-  func sendHeartbeat(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+  func sendHeartbeat(at now: Instant) -> Instant? {
     guard let table, table.hasLeases else { return waits.nextLook }
     table.heartbeat()
     let nextBeat = now + .seconds(1)

@@ -1,4 +1,5 @@
 internal import ImageStore
+internal import Platform
 
 /// The jobs that wait for transfers of peers, and the heartbeats of these peers.
 struct PeerWaitList {
@@ -13,26 +14,26 @@ struct PeerWaitList {
   private static let survey = Duration.milliseconds(250)
 
   private(set) var waiting: [JobID] = []
-  private(set) var nextLook: ContinuousClock.Instant?
+  private(set) var nextLook: Instant?
   private var interval = minInterval
-  private var lastSurvey: ContinuousClock.Instant?
+  private var lastSurvey: Instant?
   private var heartbeats: [UInt64: Heartbeat] = [:]
 
   /// The last heartbeat count of a peer, when it was read, and for how long it has been unchanged.
   private struct Heartbeat {
     let beats: UInt64
-    var seen: ContinuousClock.Instant
+    var seen: Instant
     var silence = Duration.zero
   }
 
-  mutating func add(_ job: JobID, at now: ContinuousClock.Instant) {
+  mutating func add(_ job: JobID, at now: Instant) {
     waiting.append(job)
     interval = Self.minInterval
     nextLook = min(nextLook ?? now + interval, now + interval)
   }
 
   /// Removes the jobs whose wait is over and schedules the next poll.
-  mutating func remove(_ over: Set<JobID>, at now: ContinuousClock.Instant) {
+  mutating func remove(_ over: Set<JobID>, at now: Instant) {
     waiting.removeAll { over.contains($0) }
     interval = over.isEmpty ? min(interval * 2, Self.maxInterval) : Self.minInterval
     nextLook = waiting.isEmpty ? nil : now + interval
@@ -40,7 +41,7 @@ struct PeerWaitList {
   }
 
   /// Whether the check for dead peers is due; if so, schedules the next one.
-  mutating func takeSurvey(at now: ContinuousClock.Instant) -> Bool {
+  mutating func takeSurvey(at now: Instant) -> Bool {
     guard !waiting.isEmpty else {
       lastSurvey = nil
       return false
@@ -56,7 +57,7 @@ struct PeerWaitList {
 
   /// Whether a peer's heartbeat has been unchanged for too long. Only time during which this process was running
   /// counts: after a system suspend all peers look stalled.
-  mutating func hasStopped(_ worker: UInt64, beats: UInt64, at now: ContinuousClock.Instant) -> Bool {
+  mutating func hasStopped(_ worker: UInt64, beats: UInt64, at now: Instant) -> Bool {
     guard var heartbeat = heartbeats[worker], heartbeat.beats == beats else {
       heartbeats[worker] = Heartbeat(beats: beats, seen: now)
       return false

@@ -1,5 +1,6 @@
 internal import HTTPCaching
 internal import HTTPTypes
+internal import Platform
 internal import Text
 
 /// Receives the events and the end of a load. Called on the loading thread: events first, then `ended` exactly once,
@@ -55,7 +56,7 @@ final class ActiveLoad {
   private var emitted = EmittedEvents()
 
   init(
-    id: LoadID, request: LoadRequest, partition: String, acceptedAt: ContinuousClock.Instant, generation: Int,
+    id: LoadID, request: LoadRequest, partition: String, acceptedAt: Instant, generation: Int,
     observer: any LoadObserver, requester: LoadReport.Requester
   ) {
     (self.id, self.request, self.partition) = (id, request, partition)
@@ -68,7 +69,7 @@ final class ActiveLoad {
     isInternal ? LoadIndex.Labels() : LoadIndex.Labels(url: request.url, group: request.group, slot: request.slot)
   }
 
-  var deadline: ContinuousClock.Instant? { request.deadline.map { timeline.acceptedAt.advanced(by: $0) } }
+  var deadline: Instant? { request.deadline.map { timeline.acceptedAt.advanced(by: $0) } }
 
   var jobKey: TransferKey { request.jobKey(in: partition, bypassingCache: bypassesCache) }
 

@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The limit of concurrent transfers, adapted to measured throughput.
 ///
 /// A pure value: each start and each answer of a transfer is an event, and `size` follows. It seeks the plateau of
@@ -15,7 +17,6 @@
 ///
 /// `Tests/Benchmarks/README.md` compares this with two other ways to find the size, and with the best fixed windows.
 struct ConcurrencyWindow: Sendable {
-  typealias Instant = ContinuousClock.Instant
 
   /// The initial and the maximum size of a window.
   struct Bounds: Equatable, Sendable {

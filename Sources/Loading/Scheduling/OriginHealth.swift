@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The circuit breaker of an origin: whether requests may be sent to it, according to the outcomes of its transfers. A
 /// pure value.
 ///
@@ -18,11 +20,11 @@
 struct OriginHealth {
   enum State: Equatable {
     case healthy
-    case suspended(until: ContinuousClock.Instant)
+    case suspended(until: Instant)
     /// One probe determines the next state.
     case probing
     /// Loads for the origin fail at once.
-    case down(until: ContinuousClock.Instant)
+    case down(until: Instant)
   }
 
   /// The reason why it is not healthy.
@@ -41,7 +43,7 @@ struct OriginHealth {
   /// The current epoch. A transfer belongs to the epoch in which it started.
   private(set) var epoch: UInt32 = 0
   /// The time of the first failure since the last answer.
-  private(set) var failingSince: ContinuousClock.Instant?
+  private(set) var failingSince: Instant?
   private var failures = 0
   private var refusals = 0
   /// The number of consecutive times that it was found to be down.
@@ -53,7 +55,7 @@ struct OriginHealth {
   var isClean: Bool { state == .healthy && failures == 0 && refusals == 0 }
 
   /// The time before which no transfer may start.
-  var until: ContinuousClock.Instant? {
+  var until: Instant? {
     switch state {
     case .suspended(let until), .down(let until): until
     case .healthy, .probing: nil
@@ -83,7 +85,7 @@ struct OriginHealth {
 
   /// Records the signal of a transfer that started in `epoch`, at `start`.
   mutating func record(
-    _ signal: TransferSignal, epoch: UInt32, startedAt start: ContinuousClock.Instant, now: ContinuousClock.Instant,
+    _ signal: TransferSignal, epoch: UInt32, startedAt start: Instant, now: Instant,
     random: inout some RandomNumberGenerator
   ) -> Consequence {
     guard epoch == self.epoch else {
@@ -118,7 +120,7 @@ struct OriginHealth {
     }
   }
 
-  private mutating func suspend(until: ContinuousClock.Instant, isOver: Bool, _ now: ContinuousClock.Instant) {
+  private mutating func suspend(until: Instant, isOver: Bool, _ now: Instant) {
     epoch &+= 1
     guard isOver else {
       state = until > now ? .suspended(until: until) : .probing
@@ -129,14 +131,14 @@ struct OriginHealth {
     state = .down(until: max(until, now.advanced(by: time)))
   }
 
-  private mutating func extend(by delay: Duration, now: ContinuousClock.Instant) {
+  private mutating func extend(by delay: Duration, now: Instant) {
     let later = now.advanced(by: min(delay, Self.maxSuspension))
     guard case .suspended(let until) = state, later > until else { return }
     (state, cause) = (.suspended(until: later), .retryAfter)
   }
 
   /// Permits a probe if the suspension or the time of being down ends by `moment`.
-  mutating func release(at moment: ContinuousClock.Instant) -> Bool {
+  mutating func release(at moment: Instant) -> Bool {
     guard let until, until <= moment else { return false }
     state = .probing
     return true

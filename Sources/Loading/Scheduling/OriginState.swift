@@ -1,4 +1,5 @@
 public import HTTPTypes
+public import Platform
 
 /// The state of an origin with jobs, for `stats`.
 public struct OriginState: Sendable, Equatable {
@@ -9,7 +10,7 @@ public struct OriginState: Sendable, Equatable {
   public var window: Int
   public var health: Health
   /// The time before which no transfer starts.
-  public var heldUntil: ContinuousClock.Instant?
+  public var heldUntil: Instant?
   /// Nil if nothing waits.
   public var reason: WaitReason?
 

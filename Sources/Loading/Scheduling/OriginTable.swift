@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// Identifies an origin's record for as long as it is kept.
 struct OriginID: SlotNumbered {
@@ -15,7 +16,7 @@ struct OriginTable: ~Copyable {
   var rememberedCount = 0
   /// The origins that failed while no origin answered, and when one last answered. See Scheduler+Origins.
   var suspectedLocalOutage: Set<OriginID> = []
-  var lastAnswer: ContinuousClock.Instant?
+  var lastAnswer: Instant?
   /// The origins whose names must be looked up, and the number of lookups requested or running.
   var namesToAsk: [OriginID] = []
   var lookUpCount = 0

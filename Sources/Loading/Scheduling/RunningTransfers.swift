@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// The running transfers, and the window that limits those of all origins.
@@ -8,7 +9,7 @@ struct RunningTransfers {
     let job: Int32
     /// The start number, which increases with each transfer.
     let number: UInt64
-    let since: ContinuousClock.Instant
+    let since: Instant
     /// The epoch of the origin's health at the start.
     var epoch: UInt32
     /// Whether a response is known to have begun.
@@ -23,7 +24,7 @@ struct RunningTransfers {
   var startCount: UInt64 = 0
   var window: ConcurrencyWindow
   /// Transfers without a known answer, in the order of their starts, and when each becomes quiet.
-  var unanswered = FIFO<(id: JobID, number: UInt64, until: ContinuousClock.Instant)>()
+  var unanswered = FIFO<(id: JobID, number: UInt64, until: Instant)>()
   var quietCount = 0
   /// `countedActive` after the last starts: several transfers may end before the next ones start.
   var countedAtStarts = 0

@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// The phases of a job from the queue to its end.
@@ -56,7 +57,7 @@ extension Scheduler {
   ///
   /// - Parameter needsPlace: whether a queue place is needed now. Transfers then start even while lookups are pending
   ///   after a pause.
-  mutating func takeStarts(at now: ContinuousClock.Instant, needsPlace: Bool = false) -> [JobID] {
+  mutating func takeStarts(at now: Instant, needsPlace: Bool = false) -> [JobID] {
     latest = now
     var starts: [JobID] = []
     while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreePermit,
@@ -101,7 +102,7 @@ extension Scheduler {
   ///
   /// - Parameter retryAfter: the delay that the server requested; the next attempt does not start before.
   mutating func retry(
-    _ id: JobID, retryAfter: Duration?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ id: JobID, retryAfter: Duration?, now: Instant, random: inout some RandomNumberGenerator
   ) -> Failure {
     guard let job = jobs[id], job.phase == .active else { return .final }
     latest = now

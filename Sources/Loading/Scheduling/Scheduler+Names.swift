@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// Lookups of host names ahead of the transfers.
 extension Scheduler {
@@ -57,7 +58,7 @@ extension Scheduler {
   /// - Parameter error: the error for the loads that wait for the origin, if it is down now.
   /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
   mutating func nameUnanswered(
-    _ id: OriginID, error: LoadError, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ id: OriginID, error: LoadError, now: Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     guard endLookUp(id, as: .unknown) else { return [] }
     let probe = RunningTransfers.Transfer(

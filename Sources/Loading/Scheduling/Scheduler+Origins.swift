@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// Origins: which may start a transfer, and how long their state is kept.
 extension Scheduler {
@@ -12,7 +13,7 @@ extension Scheduler {
   /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
   mutating func record(
     _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: @autoclosure () -> LoadError? = nil,
-    now: ContinuousClock.Instant, random: inout some RandomNumberGenerator,
+    now: Instant, random: inout some RandomNumberGenerator,
     isAnswered: (JobID) -> Bool = { _ in false }
   ) -> [JobID] {
     guard let job = jobs[id], job.phase == .active else { return [] }
@@ -46,7 +47,7 @@ extension Scheduler {
 
   /// Records the signal about an origin that a redirect led to.
   mutating func record(
-    _ signal: TransferSignal, at origin: Origin, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ signal: TransferSignal, at origin: Origin, now: Instant, random: inout some RandomNumberGenerator
   ) {
     let slot = admit(origin).slot
     let health = origins[slot].health
@@ -60,7 +61,7 @@ extension Scheduler {
   /// - Returns: the jobs that wait for the origin if it is down now.
   mutating func record(
     _ signal: TransferSignal, at slot: Int32, by transfer: RunningTransfers.Transfer,
-    _ error: @autoclosure () -> LoadError?, now: ContinuousClock.Instant, random: inout some RandomNumberGenerator
+    _ error: @autoclosure () -> LoadError?, now: Instant, random: inout some RandomNumberGenerator
   ) -> [JobID] {
     latest = now
     let before = origins[slot].health
@@ -183,12 +184,12 @@ extension Scheduler {
     addTimer(.forget(origins.id(at: slot)), at: due)
   }
 
-  mutating func forget(_ id: OriginID, dueAt moment: ContinuousClock.Instant) {
+  mutating func forget(_ id: OriginID, dueAt moment: Instant) {
     guard origins[id]?.forgetAt == moment else { return }
     origins.remove(id.slot)
   }
 
-  mutating func release(_ id: OriginID, dueAt moment: ContinuousClock.Instant) {
+  mutating func release(_ id: OriginID, dueAt moment: Instant) {
     guard origins.contains(id) else { return }
     var isReleased = origins[id.slot].health.release(at: moment)
     if let next = origins[id.slot].nextStart, next <= moment {

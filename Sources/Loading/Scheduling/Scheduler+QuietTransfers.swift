@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// Quiet transfers: those that have waited long for a first byte stop counting, so that others can start.
@@ -10,7 +11,7 @@ extension Scheduler {
   ///
   /// - Parameter isAnswered: whether a response has begun; nil if no request has been sent yet. Called for transfers
   ///   whose answer has not been recorded by `record`.
-  mutating func findQuiet(at now: ContinuousClock.Instant, isAnswered: (JobID) -> Bool?) {
+  mutating func findQuiet(at now: Instant, isAnswered: (JobID) -> Bool?) {
     latest = now
     while let first = transfers.unanswered.first, first.until <= latest {
       transfers.unanswered.popFirst()

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// The time between two requests to an origin (`--rate`, `Crawl-delay`), for first requests and for those that follow
 /// redirects.
@@ -16,7 +17,7 @@ extension Scheduler {
 
   /// Reserves the time of the request to an origin that a redirect of the job leads to.
   mutating func redirect(
-    _ id: JobID, to origin: Origin, crawlDelay: Duration?, now: ContinuousClock.Instant
+    _ id: JobID, to origin: Origin, crawlDelay: Duration?, now: Instant
   ) -> RedirectTurn {
     latest = now
     let slot = admit(origin).slot
@@ -42,7 +43,7 @@ extension Scheduler {
   }
 
   /// Lets no other request to the origin start for some time after one, if the origin has a rate.
-  mutating func pace(_ slot: Int32, after start: ContinuousClock.Instant) {
+  mutating func pace(_ slot: Int32, after start: Instant) {
     guard let interval = interval(of: slot) else { return }
     let next = start.advanced(by: interval)
     origins[slot].nextStart = next
@@ -51,7 +52,7 @@ extension Scheduler {
 
   /// Moves the next request to the job's origin by the time at which the request of the job was really sent, later than
   /// its start: the connection, or many other starts, may have taken a while.
-  mutating func requestSent(by id: JobID, at sent: ContinuousClock.Instant) {
+  mutating func requestSent(by id: JobID, at sent: Instant) {
     guard let slot = jobs[id]?.origin, let interval = interval(of: slot) else { return }
     let next = sent.advanced(by: interval)
     guard next > latest, next > origins[slot].nextStart ?? latest else { return }

@@ -1,3 +1,4 @@
+internal import Platform
 internal import Threads
 
 /// The timers of the scheduler.
@@ -6,7 +7,7 @@ extension Scheduler {
   var timerCount: Int { timers.count }
 
   /// When `expired` or `findQuiet` must be called next.
-  var nextTimer: ContinuousClock.Instant? {
+  var nextTimer: Instant? {
     let isShortOfPermits = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
     return [timers.next, isShortOfPermits ? transfers.unanswered.first?.until : nil].compactMap(\.self).min()
   }
@@ -21,7 +22,7 @@ extension Scheduler {
   }
 
   /// Handles the due timers: queues retries, releases origins, collects expired loads.
-  mutating func expired(at now: ContinuousClock.Instant) -> Expired {
+  mutating func expired(at now: Instant) -> Expired {
     latest = now
     var expired = Expired()
     while let (due, timer) = timers.take(dueAt: latest) {
@@ -44,14 +45,14 @@ extension Scheduler {
     return expired
   }
 
-  mutating func addTimer(_ timer: Timer, at moment: ContinuousClock.Instant) {
+  mutating func addTimer(_ timer: Timer, at moment: Instant) {
     timers.add(timer, at: moment)
     // Most loads end long before their deadline: drop the timers of those that have ended.
     guard timers.count > 2 * (subscribers.count + jobs.backingOffCount + 2 * origins.count) + 64 else { return }
     timers = timers.filter { isPending($1, at: $0) }
   }
 
-  private func isPending(_ timer: Timer, at moment: ContinuousClock.Instant) -> Bool {
+  private func isPending(_ timer: Timer, at moment: Instant) -> Bool {
     switch timer {
     case .deadline(let id): subscribers.contains(id)
     case .retry(let id), .redirect(let id): jobs.contains(id)
@@ -60,7 +61,7 @@ extension Scheduler {
     }
   }
 
-  func hasSubscriber(of job: Job, waitingPast due: ContinuousClock.Instant) -> Bool {
+  func hasSubscriber(of job: Job, waitingPast due: Instant) -> Bool {
     job.subscribers.elements(in: subscriberLinks).contains { subscribers[$0].deadline.map { $0 > due } ?? true }
   }
 }

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 internal import Threads
 
 /// The scheduler: which loads share a job, which job's transfer starts next, when a failed transfer is retried, and
@@ -70,7 +71,7 @@ struct Scheduler: ~Copyable {
     var priority: Priority
     /// Whether the image must be decoded after the transfer.
     let needsDecoder: Bool
-    let deadline: ContinuousClock.Instant?
+    let deadline: Instant?
   }
 
   /// The state of the lookup of an origin's name.
@@ -102,13 +103,13 @@ struct Scheduler: ~Copyable {
     /// The minimum time between two starts that the origin asks for (`Crawl-delay`).
     var crawlDelay: Duration?
     /// When the next transfer may start (`--rate`, `Crawl-delay`).
-    var nextStart: ContinuousClock.Instant?
+    var nextStart: Instant?
     /// The error that shows that it is down.
     var failure: LoadError?
     /// The health last reported, or about to be reported, by `takeHealthChanges`.
     var reportedHealth = OriginState.Health.healthy
     /// When the record is removed; set while the origin has no jobs but state worth keeping.
-    var forgetAt: ContinuousClock.Instant?
+    var forgetAt: Instant?
   }
 
   enum Timer {
@@ -161,7 +162,7 @@ struct Scheduler: ~Copyable {
   private var sequences: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
   /// The latest time passed in.
-  var latest = ContinuousClock.now
+  var latest = Instant.now
 
   init(limits: SchedulerLimits = SchedulerLimits()) {
     self.limits = limits
@@ -180,7 +181,7 @@ struct Scheduler: ~Copyable {
   /// Subscribes a load to the job of a key, which is created if needed. A load may have only one subscription.
   mutating func subscribe(
     _ id: LoadID, to key: TransferKey, of origin: Origin, priority: Priority, needsDecoder: Bool,
-    deadline: ContinuousClock.Instant?
+    deadline: Instant?
   ) -> Subscription {
     let result: Subscription
     let slot: Int32
@@ -309,7 +310,7 @@ struct Scheduler: ~Copyable {
 
   /// The time after which a load rejected with `overloaded` should come again. A place for one load is free much
   /// sooner, but not for all the loads that were rejected at once.
-  func timeToFreeQueue(at now: ContinuousClock.Instant) -> Duration {
+  func timeToFreeQueue(at now: Instant) -> Duration {
     transfers.startRate.time(for: limits.maxQueued / 10 + 1, at: now)
   }
 

@@ -9,10 +9,10 @@ struct StartRateEstimator {
   private static let maxTime = Duration.seconds(30)
 
   private var starts = 0.0
-  private var begin: ContinuousClock.Instant?
-  private var last: ContinuousClock.Instant?
+  private var begin: Instant?
+  private var last: Instant?
 
-  mutating func record(_ count: Int, at now: ContinuousClock.Instant) {
+  mutating func record(_ count: Int, at now: Instant) {
     guard count > 0 else { return }
     starts = remaining(at: now) + Double(count)
     begin = begin ?? now
@@ -20,7 +20,7 @@ struct StartRateEstimator {
   }
 
   /// The time that so many starts take at the current rate, from 100 ms to 30 s.
-  func time(for count: Int, at now: ContinuousClock.Instant) -> Duration {
+  func time(for count: Int, at now: Instant) -> Duration {
     guard let begin else { return Self.maxTime }
     // The value of the sum if one transfer had started each second since `begin`.
     let observed = max(1, Self.timeConstant.inSeconds * (1 - exp(-(begin.duration(to: now) / Self.timeConstant))))
@@ -29,7 +29,7 @@ struct StartRateEstimator {
     return max(Self.minTime, .seconds(Double(count) / rate))
   }
 
-  private func remaining(at now: ContinuousClock.Instant) -> Double {
+  private func remaining(at now: Instant) -> Double {
     last.map { starts * exp(-($0.duration(to: now) / Self.timeConstant)) } ?? 0
   }
 }

@@ -3,6 +3,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
+internal import Platform
 internal import Threads
 
 /// The consumer of one transfer: recognises the format from the first bytes, buffers a small body in memory, writes a
@@ -57,7 +58,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var onEnd: @Sendable (Outcome) -> Void
     /// Unix seconds.
     var unixTime: @Sendable () -> Int
-    var now: @Sendable () -> ContinuousClock.Instant = { LoadingActor.now }
+    var now: @Sendable () -> Instant = { LoadingActor.now }
   }
 
   private let configuration: Configuration

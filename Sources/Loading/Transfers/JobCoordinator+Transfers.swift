@@ -3,6 +3,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
+internal import Platform
 internal import Tracing
 
 /// The transfers of jobs: their start, progress and end, and the lookup of names.
@@ -13,7 +14,7 @@ extension JobCoordinator {
   /// Starts the transfers that the scheduler permits.
   ///
   /// - Parameter needsPlace: whether a queue place is needed now.
-  func startTransfers(at now: ContinuousClock.Instant, needsPlace: Bool = false) {
+  func startTransfers(at now: Instant, needsPlace: Bool = false) {
     // A job that still waits for the disk has sent no request yet.
     scheduler.findQuiet(at: now) { jobs[$0]?.download?.isAnswered }
     lookUpNames()
@@ -26,13 +27,13 @@ extension JobCoordinator {
   }
 
   /// Looks into the cache again for the jobs whose wait for a peer is over.
-  func pollPeers(at now: ContinuousClock.Instant) {
+  func pollPeers(at now: Instant) {
     for job in peers.poll(at: now) where scheduler.job(job)?.phase == .awaitingPeer { lookUp(job) }
   }
 
   /// Acquires the lease of the job, if it takes part in single flight across processes. Returns false if the job is
   /// deferred: a peer holds the lease, or may have stored the response.
-  private func acquireLease(_ id: JobID, at now: ContinuousClock.Instant) -> Bool {
+  private func acquireLease(_ id: JobID, at now: Instant) -> Bool {
     guard let job = jobs[id], let claim = job.claim, job.mayKeep else { return true }
     switch peers.acquireLease(claim, for: id, at: now) {
     case .granted: return true
@@ -45,7 +46,7 @@ extension JobCoordinator {
   }
 
   /// Starts the next attempt of a job.
-  private func start(_ id: JobID, at now: ContinuousClock.Instant) {
+  private func start(_ id: JobID, at now: Instant) {
     guard jobs.contains(id), needsTransferStill(id) else { return }
     let attempt = scheduler.job(id)?.attempt ?? 1
     forEachLoad(of: id) { $0.emit(.started(attempt: attempt)) }

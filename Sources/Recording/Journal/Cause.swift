@@ -2,6 +2,7 @@ public import HTTPTransport
 internal import HTTPTypes
 public import ImageCodec
 public import LineRPC
+public import Platform
 
 /// Something that a session handles and has not decided itself. A replay repeats the causes in their order.
 public enum Cause: Sendable {
@@ -30,7 +31,7 @@ public enum Cause: Sendable {
   case name(lookUp: UInt64, NameResolution)
   /// The end of a decode, and when a decoder got the task. A failure is repeated if it may depend on the machine;
   /// otherwise the replay decodes.
-  case decoded(decode: UInt64, failure: DecodeError?, start: ContinuousClock.Instant?)
+  case decoded(decode: UInt64, failure: DecodeError?, start: Instant?)
 
   /// The number of bytes that the cause holds in memory, approximately.
   var byteCount: Int {

@@ -2,6 +2,7 @@ internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageCodec
 internal import LineRPC
+internal import Platform
 
 /// Translates causes and effects to and from the lines of a journal.
 ///
@@ -9,7 +10,7 @@ internal import LineRPC
 /// first member is its kind. Times are in nanoseconds since the start.
 struct JournalCoding: Sendable {
   /// The instant that corresponds to 0.
-  let start: ContinuousClock.Instant
+  let start: Instant
 
   // MARK: - Writing
 
@@ -131,7 +132,7 @@ struct JournalCoding: Sendable {
     return .object(object)
   }
 
-  private func offset(_ instant: ContinuousClock.Instant) -> Int64 { start.duration(to: instant).nanoseconds }
+  private func offset(_ instant: Instant) -> Int64 { start.duration(to: instant).nanoseconds }
 
   // MARK: - Reading
 
@@ -224,5 +225,5 @@ struct JournalCoding: Sendable {
     return times
   }
 
-  func instant(_ nanoseconds: Int64) -> ContinuousClock.Instant { start + .nanoseconds(nanoseconds) }
+  func instant(_ nanoseconds: Int64) -> Instant { start + .nanoseconds(nanoseconds) }
 }

@@ -1,4 +1,5 @@
 internal import LineRPC
+internal import Platform
 
 /// A cause with its effects.
 struct JournalGroup: Sendable {
@@ -21,7 +22,7 @@ final class JournalReader {
   /// The cause of the next group.
   private var next: (cause: Cause, moment: Moment, line: Int)?
 
-  init(_ path: String, start: ContinuousClock.Instant) throws(RecordingError) {
+  init(_ path: String, start: Instant) throws(RecordingError) {
     lines = try JournalLines(path)
     coding = JournalCoding(start: start)
     guard let first = try lines.next() else { throw RecordingError("\(path) has no complete line") }

@@ -1,5 +1,5 @@
 public import Loading
-internal import Platform
+public import Platform
 internal import Threads
 
 /// Records a session: what it handles, in which order and when, and what it does.
@@ -20,7 +20,7 @@ public final class Recorder: WorkSequencer, SessionObserver {
   let journal: JournalWriter
   let files: RecordingFiles
 
-  private let start: ContinuousClock.Instant
+  private let start: Instant
   /// Held while a cause is handled.
   private let turn = Locked(())
   private let current: Locked<Current>
@@ -80,7 +80,7 @@ public final class Recorder: WorkSequencer, SessionObserver {
 
   // MARK: - What the session sees
 
-  public var now: ContinuousClock.Instant { start + .nanoseconds(current.withLock { $0.moment.nanoseconds }) }
+  public var now: Instant { start + .nanoseconds(current.withLock { $0.moment.nanoseconds }) }
 
   /// Unix seconds for the loading thread and the transport's thread.
   public var unixTime: Int { current.withLock { $0.moment.unixTime } }

@@ -1,5 +1,6 @@
 public import ImageCodec
 public import Loading
+public import Platform
 internal import Threads
 
 /// A decoder that records when its decodes end, and which failed for reasons of the machine.
@@ -15,7 +16,7 @@ public struct RecordingDecoder: ImageDecoding {
 
   public func submit(
     _ task: DecodeTask, priority: Int,
-    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: Instant?) -> Void
   ) -> DecodeTicket {
     let number = count.withLock { count in
       count += 1

@@ -1,12 +1,13 @@
 public import ImageCodec
 public import Loading
+public import Platform
 internal import Threads
 
 /// A decoder whose results the replayer delivers when it was recorded that the decodes had ended.
 public final class ReplayDecoder: ImageDecoding {
   private struct Decode {
     var result: Result<Decoded, DecodeError>?
-    let then: @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
+    let then: @Sendable (Result<Decoded, DecodeError>, _ start: Instant?) -> Void
   }
 
   private struct State {
@@ -25,7 +26,7 @@ public final class ReplayDecoder: ImageDecoding {
 
   public func submit(
     _ task: DecodeTask, priority: Int,
-    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: ContinuousClock.Instant?) -> Void
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, _ start: Instant?) -> Void
   ) -> DecodeTicket {
     let number = state.withLock { state in
       state.count += 1
@@ -53,7 +54,7 @@ public final class ReplayDecoder: ImageDecoding {
   /// Delivers the result of a decode that has ended, or a failure instead.
   ///
   /// - Parameter start: the recorded time at which a decoder got the task.
-  func deliver(_ decode: UInt64, failure: DecodeError?, start: ContinuousClock.Instant?) {
+  func deliver(_ decode: UInt64, failure: DecodeError?, start: Instant?) {
     guard let decode = state.withLock({ $0.decodes.removeValue(forKey: decode) }) else { return }
     if let failure { return decode.then(.failure(failure), start) }
     if let result = decode.result { decode.then(result, start) }

@@ -1,5 +1,6 @@
 public import LineRPC
 public import Loading
+public import Platform
 
 /// Receives what a session does: a recorder or a replayer.
 public protocol SessionObserver: Sendable {
@@ -17,7 +18,7 @@ public protocol ReplayableSession: AnyObject {
   func endOfInput(failed: Bool)
   func terminate()
   func collectFigures()
-  func advance() -> ContinuousClock.Instant?
+  func advance() -> Instant?
 }
 
 /// The functions that a replay calls on the loading thread.

@@ -1,6 +1,7 @@
 internal import HTTPTransport
 internal import LineRPC
 public import Loading
+public import Platform
 internal import Threads
 
 /// Replays a recorded session: repeats its causes in their order and at their times, and compares its effects.
@@ -22,7 +23,7 @@ public final class Replayer: WorkSequencer, SessionObserver {
   let transport: ReplayTransport
   let decoder: ReplayDecoder
   let host: HostFolder
-  private let start = ContinuousClock.now
+  private let start = Instant.now
   private let arrivals = Locked(Arrivals())
 
   @LoadingActor private var session: (any ReplayableSession)?
@@ -55,7 +56,7 @@ public final class Replayer: WorkSequencer, SessionObserver {
 
   // MARK: - What the session sees
 
-  public var now: ContinuousClock.Instant { start + .nanoseconds(arrivals.withLock { $0.moment.nanoseconds }) }
+  public var now: Instant { start + .nanoseconds(arrivals.withLock { $0.moment.nanoseconds }) }
   public var unixTime: Int { arrivals.withLock { $0.moment.unixTime } }
   public var unixTimeOfDisk: Int { arrivals.withLock { $0.diskTime } }
 

@@ -1,10 +1,11 @@
 internal import HTTPTypes
 internal import LineRPC
 internal import Loading
+internal import Platform
 
 extension LogEvent {
   /// A change of an origin's health.
-  static func origin(_ state: OriginState, at now: ContinuousClock.Instant) -> LogEvent {
+  static func origin(_ state: OriginState, at now: Instant) -> LogEvent {
     let held = max(0, now.duration(to: state.heldUntil ?? now).milliseconds)
     let (name, text): (Name, String) =
       switch state.health {

@@ -13,7 +13,7 @@ final class MetricsFile: Sendable {
   typealias Collect = @Sendable (@escaping @Sendable (WorkerFigures) -> Void) -> Void
 
   private struct State {
-    var nextTime = ContinuousClock.now
+    var nextTime = Instant.now
     /// Whether figures are being collected or written.
     var isBusy = false
     var failures = RepeatedFailure()
@@ -42,9 +42,9 @@ final class MetricsFile: Sendable {
     executor.setAfterBatch { [self] in writeIfDue(collect) }
   }
 
-  private func writeIfDue(_ collect: Collect) -> ContinuousClock.Instant? {
-    let now = ContinuousClock.now
-    let (isDue, next) = state.withLock { state -> (Bool, ContinuousClock.Instant?) in
+  private func writeIfDue(_ collect: Collect) -> Instant? {
+    let now = Instant.now
+    let (isDue, next) = state.withLock { state -> (Bool, Instant?) in
       if state.isFinishing || state.isBusy { return (false, nil) }
       guard state.nextTime <= now else { return (false, state.nextTime) }
       state.isBusy = true

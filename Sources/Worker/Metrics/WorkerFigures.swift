@@ -1,6 +1,7 @@
 internal import HTTPTransport
 internal import LineRPC
 internal import Loading
+internal import Platform
 
 /// All figures of a worker at one time, for `stats` and for metrics.
 struct WorkerFigures: Sendable {

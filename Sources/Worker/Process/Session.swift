@@ -4,6 +4,7 @@ internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Platform
 internal import Recording
 internal import Threads
 
@@ -39,7 +40,7 @@ final class Session {
   private enum DrainState {
     case notYet
     /// The drain ends at this time at the latest.
-    case until(ContinuousClock.Instant)
+    case until(Instant)
     case over
   }
 
@@ -204,7 +205,7 @@ final class Session {
 
   /// Runs after each batch of work: starts work that may start, flushes the output, and ends the session when all
   /// requests have been answered. Returns the time at which it must run again.
-  func advance() -> ContinuousClock.Instant? {
+  func advance() -> Instant? {
     loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
     let next = loader.advance()
     if let event = loader.takeFailureEvent() { log.write(.failures(event)) }

@@ -10,7 +10,7 @@ enum WallClock {
   }
 
   /// The Unix time in seconds of an instant of the monotonic clock.
-  static func seconds(at instant: ContinuousClock.Instant) -> Int {
+  static func seconds(at instant: Instant) -> Int {
     LoadingActor.unixTime + Int(LoadingActor.now.duration(to: instant).components.seconds)
   }
 

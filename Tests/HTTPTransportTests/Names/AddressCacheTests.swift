@@ -1,9 +1,10 @@
+import Platform
 import Testing
 
 @testable import HTTPTransport
 
 @Suite struct AddressCacheTests {
-  private let start = ContinuousClock.now
+  private let start = Instant.now
   private let answer = Resolver.Outcome.addresses([IPAddress("192.0.2.1")!])
 
   @Test(arguments: [(0, 5), (4, 5), (60, 60), (3600, 3600), (100_000, 3600)])

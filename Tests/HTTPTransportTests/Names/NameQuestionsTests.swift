@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import HTTPTransport
@@ -127,7 +128,7 @@ import Testing
 
 @Suite struct ServerChoiceTests {
   @Test func `a server that answers instead of the first one is preferred until the first one answers again`() {
-    let start = ContinuousClock.now
+    let start = Instant.now
     var choice = ServerChoice(now: start)
     #expect(choice.first(now: start) == 0)
     choice.answered(by: 0, now: start)

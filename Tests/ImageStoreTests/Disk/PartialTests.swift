@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import Platform
 import Testing
 import Threads
 
@@ -382,7 +383,7 @@ extension DiskTier {
   /// Retries, since a child process that another test forks also holds the lock of a dead worker until it executes its
   /// program.
   fileprivate func takeUpPatiently(_ identity: PartialRecord.Identity) -> (partial: PartialRecord, spool: BodySpool)? {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = Instant.now + .seconds(60)
     while true {
       if let taken = resumePartial(identity) { return taken }
       guard hasPeers, .now < deadline else { return nil }

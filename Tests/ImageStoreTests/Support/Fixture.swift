@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import Platform
 import Testing
 import Threads
 
@@ -133,7 +134,7 @@ extension DiskTier {
   func sweepAll() {
     sweepOnce()
     // A child process that another test forks also holds the lock of a dead worker until it executes its program.
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = Instant.now + .seconds(60)
     while hasPeers, .now < deadline {
       usleep(5000)
       sweepOnce()

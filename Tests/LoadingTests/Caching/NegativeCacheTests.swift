@@ -1,10 +1,11 @@
 import HTTPTypes
+import Platform
 import Testing
 
 @testable import Loading
 
 struct NegativeCacheTests {
-  private let now = ContinuousClock.now
+  private let now = Instant.now
 
   private func subject(_ key: String, _ partition: String = "") -> CacheIdentity {
     CacheIdentity(key: key, partition: partition)
@@ -12,14 +13,14 @@ struct NegativeCacheTests {
 
   private func remember(
     _ kind: LoadError.Kind = .http, of key: String, _ partition: String = "", maxBytes: Int64 = 100,
-    in memory: inout NegativeCache, at now: ContinuousClock.Instant
+    in memory: inout NegativeCache, at now: Instant
   ) {
     memory.remember(LoadError(kind, "no"), of: subject(key, partition), maxBytes: maxBytes, now: now)
   }
 
   private func kind(
     of key: String, _ partition: String = "", in memory: NegativeCache, acceptsAnything: Bool = false,
-    maxBytes: Int64 = 100, at now: ContinuousClock.Instant
+    maxBytes: Int64 = 100, at now: Instant
   ) -> LoadError.Kind? {
     memory.failure(of: subject(key, partition), acceptsAnything: acceptsAnything, maxBytes: maxBytes, now: now)?.error
       .kind

@@ -1,5 +1,6 @@
 import HTTPCaching
 import HTTPTypes
+import Platform
 import Testing
 import Threads
 

@@ -1,11 +1,12 @@
+import Platform
 import Testing
 
 @testable import Loading
 
 struct TimerQueueTests {
-  private let start = ContinuousClock.now
+  private let start = Instant.now
 
-  private func after(_ milliseconds: Int) -> ContinuousClock.Instant {
+  private func after(_ milliseconds: Int) -> Instant {
     start.advanced(by: .milliseconds(milliseconds))
   }
 

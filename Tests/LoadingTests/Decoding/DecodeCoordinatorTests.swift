@@ -1,6 +1,7 @@
 import Foundation
 import HTTPCaching
 import ImageCodec
+import Platform
 import Testing
 import Threads
 
@@ -140,7 +141,7 @@ struct DecodeCoordinatorTests {
     let bench = try await Bench()
     await bench.process(1, Ask.for(Ask.small()), at: .cachedEvent)
     let order = bench.decoder.next()
-    let now = ContinuousClock.now
+    let now = Instant.now
     await bench.decodes.boostCachedEvent(of: LoadID(1), until: now + .seconds(30))
     #expect(bench.decoder.priority(of: order) == Priority.highest.rawValue)
     #expect(try #require(await bench.decodes.endOverdue(at: now + .seconds(29))) >= now + .seconds(29))

@@ -1,5 +1,6 @@
 import Foundation
 import ImageStore
+import Platform
 import Threads
 
 @testable import ImageCodec
@@ -24,7 +25,7 @@ final class ScriptedDecoder: ImageDecoding {
 
   func submit(
     _ task: DecodeTask, priority: Int,
-    then: @escaping @Sendable (Result<Decoded, DecodeError>, ContinuousClock.Instant?) -> Void
+    then: @escaping @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
   ) -> DecodeTicket {
     defer { state.notify() }
     return state.withLock { state in

@@ -1,5 +1,6 @@
 import HTTPCaching
 import ImageCodec
+import Platform
 import Testing
 import Threads
 

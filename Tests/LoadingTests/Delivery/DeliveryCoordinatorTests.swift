@@ -1,5 +1,6 @@
 import Foundation
 import HTTPCaching
+import Platform
 import Testing
 import Threads
 
@@ -260,7 +261,7 @@ private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
     tell("\(load.id.slot) needs \(step) for \(stage)\(isUrgent ? ", urgently" : "")")
   }
 
-  func boostCachedEvent(of load: ActiveLoad, until limit: ContinuousClock.Instant) {
+  func boostCachedEvent(of load: ActiveLoad, until limit: Instant) {
     tell("the event of \(load.id.slot) is urgent")
   }
 

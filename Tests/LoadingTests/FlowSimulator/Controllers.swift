@@ -1,3 +1,4 @@
+import Platform
 @testable import Loading
 
 /// A controller of the number of concurrent requests, driven by their outcomes.
@@ -29,8 +30,8 @@ struct PlateauWindow: WindowController {
   mutating func refused(active: Int, at now: Double) { window.refused(active: active, at: instant(now)) }
 }
 
-private let epoch = ContinuousClock.now
-func instant(_ seconds: Double) -> ContinuousClock.Instant { epoch.advanced(by: .seconds(seconds)) }
+private let epoch = Instant.now
+func instant(_ seconds: Double) -> Instant { epoch.advanced(by: .seconds(seconds)) }
 
 /// The gradient of latency, as in Netflix's concurrency-limits (Gradient2Limit): the limit follows the ratio of the
 /// long average of the latency to the short one.

@@ -2,6 +2,7 @@ import HTTPCaching
 import HTTPTransport
 import HTTPTypes
 import ImageCodec
+import Platform
 import Testing
 import Threads
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Platform
 import Testing
 
 @testable import Loading
@@ -11,7 +12,7 @@ struct FailureAlarmTests {
 
   /// An alarm and its clock.
   private struct Scene {
-    private let start = ContinuousClock.now
+    private let start = Instant.now
     private(set) var alarm: FailureAlarm
     private var seconds = 0
 
@@ -25,7 +26,7 @@ struct FailureAlarmTests {
 
     mutating func check(at second: Int) -> FailureAlarm.Event? { alarm.check(at: start + .seconds(second)) }
 
-    func time(_ second: Int) -> ContinuousClock.Instant { start + .seconds(second) }
+    func time(_ second: Int) -> Instant { start + .seconds(second) }
   }
 
   @Test func `it says so at once if more than half of 20 loads fail`() {

@@ -1,13 +1,14 @@
 import HTTPTransport
+import Platform
 import Testing
 
 @testable import Loading
 
 /// The phases of a load as intervals that follow each other.
 struct LoadTimelineTests {
-  private let accepted = ContinuousClock.now
+  private let accepted = Instant.now
 
-  private func at(_ milliseconds: Int) -> ContinuousClock.Instant { accepted + .milliseconds(milliseconds) }
+  private func at(_ milliseconds: Int) -> Instant { accepted + .milliseconds(milliseconds) }
 
   /// The times of a transfer with all steps, from 30 ms to 100 ms: name 5 ms, a pause of 2 ms, connect 6 ms, TLS 7 ms,
   /// first byte after 20 ms, body 30 ms.

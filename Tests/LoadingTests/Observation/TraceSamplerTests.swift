@@ -1,11 +1,12 @@
+import Platform
 import Testing
 
 @testable import Loading
 
 @Suite("The counters of a trace")
 struct TraceSamplerTests {
-  private let start = ContinuousClock.now
-  private func time(_ milliseconds: Int) -> ContinuousClock.Instant { start.advanced(by: .milliseconds(milliseconds)) }
+  private let start = Instant.now
+  private func time(_ milliseconds: Int) -> Instant { start.advanced(by: .milliseconds(milliseconds)) }
 
   @Test("a sample is due after an interval, and its rates are those of the time since the last")
   func rates() {

@@ -24,7 +24,7 @@ struct TracedLoadTests {
 
   /// A load that waited for 1 ms and worked for 2 ms.
   private func load(_ number: UInt64, url: String, outcome: LoadReport.Outcome) throws -> TracedLoad {
-    let start = ContinuousClock.now
+    let start = Instant.now
     var timeline = LoadTimeline(acceptedAt: start)
     timeline.enter(.wait, at: start)
     timeline.enter(.store, at: start.advanced(by: .milliseconds(1)))

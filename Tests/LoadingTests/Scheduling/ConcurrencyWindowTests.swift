@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import Loading
@@ -156,7 +157,7 @@ struct ConcurrencyWindowTests {
 
   @Test func `answers to transfers that started before a refusal do not enlarge the window`() {
     var window = ConcurrencyWindow(Bounds(initial: 64, max: 256))
-    let now = ContinuousClock.now
+    let now = Instant.now
     for _ in 0..<64 { window.started(at: now) }
     window.refused(active: 64, at: now)
     for number in 0..<63 { window.answered(active: 63 - number, at: now.advanced(by: .milliseconds(number))) }
@@ -232,8 +233,8 @@ struct ConcurrencyWindowTests {
     var random = SeededChance(state: seed)
     var bounds = Bounds(initial: 6, max: 256)
     var window = ConcurrencyWindow(bounds)
-    var now = ContinuousClock.now
-    var refusal: (size: Int, until: ContinuousClock.Instant)?
+    var now = Instant.now
+    var refusal: (size: Int, until: Instant)?
     for _ in 0..<4000 {
       now = now.advanced(by: .milliseconds(Int.random(in: 0...9, using: &random)))
       let size = window.size
@@ -258,10 +259,9 @@ struct ConcurrencyWindowTests {
 
 /// A simulated host behind a window, with an unlimited supply of loads.
 private struct Host {
-  typealias Instant = ContinuousClock.Instant
 
   var window: ConcurrencyWindow
-  private(set) var now = ContinuousClock.now
+  private(set) var now = Instant.now
   /// The duration of an answer in seconds, and the fraction by which it varies.
   var (delay, jitter) = (0.1, 0.2)
   /// The limit of running transfers, even if the window permits more.

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Platform
 
 @testable import Loading
 
@@ -6,7 +7,6 @@ import HTTPTypes
 /// use the same `OriginHealth` and `ConcurrencyWindow`, which have tests of their own: this model checks that they get
 /// the right events.
 struct NaiveScheduler {
-  typealias Instant = ContinuousClock.Instant
 
   struct Job {
     let id: JobID

@@ -1,3 +1,4 @@
+import Platform
 import Testing
 
 @testable import Loading
@@ -293,7 +294,7 @@ struct OriginHealthTests {
     var chance = SeededChance(state: seed)
     var origin = WatchedOrigin()
     var history = History()
-    var running: [(epoch: UInt32, start: ContinuousClock.Instant)] = []
+    var running: [(epoch: UInt32, start: Instant)] = []
     for _ in 0..<1000 {
       origin.pass([.zero, .milliseconds(100), .seconds(1), .seconds(40)].randomElement(using: &chance)!)
       while running.count < origin.health.allowance(window: 4) {
@@ -373,7 +374,7 @@ private struct WatchedOrigin {
   private(set) var health = OriginHealth()
   /// The effect of the last signal.
   private(set) var consequence = OriginHealth.Consequence.none
-  private(set) var now = ContinuousClock.now
+  private(set) var now = Instant.now
   private var chance: ConstantChance
 
   static let signals: [TransferSignal] = [
@@ -385,11 +386,11 @@ private struct WatchedOrigin {
 
   var isAsNew: Bool { health.state == .healthy && health.cause == nil && health.failingSince == nil && health.isClean }
 
-  func after(_ duration: Duration) -> ContinuousClock.Instant { now.advanced(by: duration) }
+  func after(_ duration: Duration) -> Instant { now.advanced(by: duration) }
 
   /// Records the signal of a transfer that has just started, or in the given epoch at the given time.
   mutating func record(
-    _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: ContinuousClock.Instant? = nil
+    _ signal: TransferSignal, epoch: UInt32? = nil, startedAt start: Instant? = nil
   ) {
     consequence = health.record(
       signal, epoch: epoch ?? health.epoch, startedAt: start ?? now, now: now, random: &chance)

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Platform
 import Text
 
 @testable import Loading
@@ -10,7 +11,7 @@ struct Queue {
     _read { yield box.scheduler }
     _modify { yield &box.scheduler }
   }
-  var now = ContinuousClock.now
+  var now = Instant.now
   var random = SeededChance(state: 1)
   private var names = GenerationalIDPool<LoadID>()
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Platform
 import Testing
 import Text
 
@@ -13,9 +14,9 @@ struct QuietTransferTests {
     /// Whether a transfer with that name hangs if it starts at that time.
     let hangs: (String, Duration) -> Bool
     private var places: [String: Queue.Place] = [:]
-    private var later: [(name: String, priority: Priority, due: ContinuousClock.Instant)] = []
-    private var running: [(name: String, due: ContinuousClock.Instant, hangs: Bool)] = []
-    private let partialBody: ContinuousClock.Instant
+    private var later: [(name: String, priority: Priority, due: Instant)] = []
+    private var running: [(name: String, due: Instant, hangs: Bool)] = []
+    private let partialBody: Instant
     private(set) var transfers = 0
     /// The time of each answer, from the start, or the number of failed attempts.
     private(set) var answered: [String: Duration] = [:]

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import Platform
 import Testing
 
 @testable import Loading
@@ -30,7 +31,7 @@ private struct ModelRun: ~Copyable {
   private var naive: NaiveScheduler
   private var chance: SeededChance
   private var jitter: SeededChance
-  private var now = ContinuousClock.now
+  private var now = Instant.now
   private(set) var events = 0
   private var names = GenerationalIDPool<LoadID>()
   private(set) var subscribed: Set<LoadID> = []

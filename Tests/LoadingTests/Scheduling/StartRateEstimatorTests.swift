@@ -1,12 +1,13 @@
+import Platform
 import Testing
 
 @testable import Loading
 
 struct StartRateEstimatorTests {
   private var pace = StartRateEstimator()
-  private let begin = ContinuousClock.now
+  private let begin = Instant.now
 
-  private func at(_ milliseconds: Int) -> ContinuousClock.Instant { begin.advanced(by: .milliseconds(milliseconds)) }
+  private func at(_ milliseconds: Int) -> Instant { begin.advanced(by: .milliseconds(milliseconds)) }
 
   @Test func `without any start the longest time is suggested`() {
     #expect(pace.time(for: 1, at: begin) == .seconds(30))

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import ImageCodec
+import Platform
 import Testing
 import Threads
 
@@ -16,7 +17,7 @@ struct DownloadTests {
     let ending = Promise<Download.Outcome>()
     let progress = Locked<[Int64]>([])
     let totals = Locked<[Int64?]>([])
-    let clock = Locked(ContinuousClock.now)
+    let clock = Locked(Instant.now)
     let resumed = Tally()
     let sinks = Tally()
     let discarded = Tally()

@@ -1,10 +1,11 @@
+import Platform
 import Testing
 
 @testable import Loading
 
 /// The detection of stalled peers.
 struct SignsOfLifeTests {
-  private let start = ContinuousClock.now
+  private let start = Instant.now
   private static let worker: UInt64 = 7
 
   /// Polls every tenth of a second until the peer counts as stalled.

@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Threads
 
 /// The way in which a process ended.
@@ -79,7 +80,7 @@ final class ChildProcess: Sendable {
   /// Waits until the process has filled the pipe of its output, which is not read. The system reports no event, so this
   /// polls; the interval does not matter.
   func outputIsFull() async throws {
-    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    let patienceEnds = Instant.now.advanced(by: patience)
     // The capacity of a 64 kB pipe depends on the sizes of the writes: a write that does not fit into the last page
     // begins a new one.
     var (last, unchanged) = (Int32(0), 0)
@@ -91,7 +92,7 @@ final class ChildProcess: Sendable {
       unchanged = unread == last ? unchanged + 1 : 0
       last = unread
       if unread >= 32_768 && unchanged >= 20 { return }
-      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a full pipe", seen: "\(unread) bytes in it") }
+      if Instant.now > patienceEnds { throw NeverHappened(what: "a full pipe", seen: "\(unread) bytes in it") }
       try await Task.sleep(for: .milliseconds(5))
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import Platform
 import Testing
 
 /// Resumption of interrupted transfers, observed at the origin and the host.
@@ -323,9 +324,9 @@ import Testing
   /// Waits until the bytes before the gate are on disk, except for less than one piece. There is no event for it, so
   /// this polls; the interval does not matter.
   private func waitForPartialBody(_ worker: WorkerProcess, besides others: Int = 0) async throws {
-    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    let patienceEnds = Instant.now.advanced(by: patience)
     while try sizes(ofTemporariesOf: worker).count(where: { $0 > 300_000 }) <= others {
-      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "a beginning", seen: "nothing") }
+      if Instant.now > patienceEnds { throw NeverHappened(what: "a beginning", seen: "nothing") }
       try await Task.sleep(for: .milliseconds(5))
     }
   }
@@ -354,9 +355,9 @@ import Testing
 
   /// Waits until transfers have failed and their partial bodies are on disk.
   private func failures(_ count: Int, _ worker: WorkerProcess) async throws {
-    let patienceEnds = ContinuousClock.now.advanced(by: patience)
+    let patienceEnds = Instant.now.advanced(by: patience)
     while try await worker.call("stats")["result"]["transfers"]["failed"].integer ?? 0 < count {
-      if ContinuousClock.now > patienceEnds { throw NeverHappened(what: "\(count) failures", seen: "fewer") }
+      if Instant.now > patienceEnds { throw NeverHappened(what: "\(count) failures", seen: "fewer") }
     }
     // The disk thread handles this after all earlier work.
     try await worker.call("stats")

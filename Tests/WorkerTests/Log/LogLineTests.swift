@@ -1,4 +1,5 @@
 import LineRPC
+import Platform
 import Testing
 
 @testable import Worker
@@ -90,7 +91,7 @@ struct LogLineTests {
 struct LogLimiterTests {
   @Test func `an event is limited to ten lines a minute, and the next line counts those left out`() {
     var limiter = LogLimiter()
-    let start = ContinuousClock.now
+    let start = Instant.now
     for _ in 0..<10 { #expect(limiter.admit(.originDown, at: start) == 0) }
     for _ in 0..<5 { #expect(limiter.admit(.originDown, at: start + .seconds(59)) == nil) }
     #expect(limiter.admit(.decoderCrashed, at: start + .seconds(59)) == 0)

@@ -1,3 +1,4 @@
+public import Platform
 public import Threads
 
 /// Runs deferred work: commits, flushes of uses, deletions of files, and sweeps after dead peers.
@@ -6,7 +7,7 @@ extension DiskTier {
   /// function `installMaintenance` arranges.
   ///
   /// - Returns: when it must be called again if nothing else happens; nil if no work is deferred.
-  public func runMaintenance() -> ContinuousClock.Instant? {
+  public func runMaintenance() -> Instant? {
     // Reopen the directory if it was deleted. A worker that serves only from memory would otherwise never notice, and
     // would miss invalidations by its peers.
     if session.current == nil { _ = try? session.usable() }
@@ -14,7 +15,7 @@ extension DiskTier {
       session.abandonLeases()
       return nil
     }
-    let instant = ContinuousClock.now
+    let instant = Instant.now
     drainDeliveries()
     if let by = schedule.flushBy, by <= instant { flushUses() }
     commitUnlessGathering(at: instant)
@@ -47,11 +48,11 @@ extension DiskTier {
   }
 
   /// Commits, unless no peer waits for the rows and their batch interval has not ended.
-  private func commitUnlessGathering(at instant: ContinuousClock.Instant) {
+  private func commitUnlessGathering(at instant: Instant) {
     if mode == .readOnly || hasPeers || schedule.commitBy.map({ $0 <= instant }) ?? true { commit() }
   }
 
-  private func nextWake(_ instant: ContinuousClock.Instant, _ now: Int) -> ContinuousClock.Instant? {
+  private func nextWake(_ instant: Instant, _ now: Int) -> Instant? {
     if sweep != nil { return instant }
     let sweepAt = schedule.sweepWanted ? now : schedule.sweepAt
     let seconds = [schedule.nextDue, schedule.trimAt, sweepAt, partials.nextExpiry].compactMap(\.self).min()
@@ -194,7 +195,7 @@ extension DiskTier {
 /// - Parameter around: calls the maintenance that is passed to it and returns its result.
 public func installMaintenance(
   on executor: ThreadExecutor, tiers: [DiskTier], scratch: ScratchFolder?,
-  around: @escaping @Sendable (_ maintenance: () -> ContinuousClock.Instant?) -> ContinuousClock.Instant? = { $0() }
+  around: @escaping @Sendable (_ maintenance: () -> Instant?) -> Instant? = { $0() }
 ) {
   executor.setAfterBatch {
     around {

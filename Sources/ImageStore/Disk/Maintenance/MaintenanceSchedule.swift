@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The deferred work of the disk tier and its due times.
 struct MaintenanceSchedule {
   /// How long uses are batched before they are flushed, in seconds.
@@ -9,8 +11,8 @@ struct MaintenanceSchedule {
   /// The survey interval of an idle worker, in seconds.
   static let idleSurveyInterval = 30
 
-  var commitBy: ContinuousClock.Instant?
-  var flushBy: ContinuousClock.Instant?
+  var commitBy: Instant?
+  var flushBy: Instant?
   var surveyAt = Int.distantPast
   var sweepWanted = false
   /// Whether this worker may have lost rows of existing files.

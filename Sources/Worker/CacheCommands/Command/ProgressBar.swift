@@ -5,7 +5,7 @@ struct ProgressBar {
   private let images: Int
   private let bytes: Int64
   private let isShown = isatty(STDERR_FILENO) != 0
-  private var nextUpdate = ContinuousClock.now
+  private var nextUpdate = Instant.now
   private var isVisible = false
 
   /// - Parameters:
