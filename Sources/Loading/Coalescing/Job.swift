@@ -4,11 +4,11 @@ internal import HTTPTypes
 internal import ImageStore
 
 /// One coalesced transfer, from the cache lookup to the last answer: what is known of it, and what follows from each
-/// event. Pure; `JobCoordinator.perform` carries out the actions.
+/// event. It does nothing itself; `JobCoordinator.perform` carries out the actions.
 ///
 /// Its turn, its attempts and its loads are the subject of `Scheduler`.
 @LoadingActor
-struct Job {
+final class Job {
   enum State {
     /// The cache lookup has not finished.
     case lookingUp
@@ -22,7 +22,7 @@ struct Job {
   }
 
   /// The load that created the job. Its request is the one that is sent; all loads that join agree with it in that.
-  let first: ActiveLoad
+  nonisolated let first: ActiveLoad
   private(set) var state = State.lookingUp
   /// The stored responses for the key; nil until the cache lookup finishes.
   private(set) var candidates: [Candidate]?
@@ -64,11 +64,11 @@ struct Job {
 
   // MARK: - The cache lookup
 
-  mutating func lookupStarted(for variants: Set<String>) { lookedUpVariants = variants }
+  func lookupStarted(for variants: Set<String>) { lookedUpVariants = variants }
 
   /// - Returns: whether the job takes the candidates. A transfer that has started during a repeated lookup keeps those
   ///   that it started with.
-  mutating func lookupFinished(_ found: [Candidate], hasPartial: Bool) -> Bool {
+  func lookupFinished(_ found: [Candidate], hasPartial: Bool) -> Bool {
     if hasPartial { mayResume = true }
     switch state {
     case .lookingUp, .waiting:
@@ -80,20 +80,20 @@ struct Job {
   }
 
   /// Replaces the candidates before the first attempt, by what another job has stored.
-  mutating func update(_ candidates: [Candidate]) { self.candidates = candidates }
+  func update(_ candidates: [Candidate]) { self.candidates = candidates }
 
   /// Drops the bytes of the candidates that are on disk, since the job may wait for hours.
-  mutating func releaseBytes(_ withoutBytes: (Candidate) -> Candidate) {
+  func releaseBytes(_ withoutBytes: (Candidate) -> Candidate) {
     candidates = candidates?.map { $0.response.isOnDisk ? withoutBytes($0) : $0 }
   }
 
   /// Sets what the next transfer asks: for a confirmation of a candidate, or without a target, for a new response.
-  mutating func setConditions(_ conditions: HeaderFields, target: Int?) {
+  func setConditions(_ conditions: HeaderFields, target: Int?) {
     (self.conditions, revalidationTargetIndex) = (conditions, target)
   }
 
   /// Removes the conditions: the server has another response by now, so the stored one is not revalidated.
-  mutating func dropConditions() {
+  func dropConditions() {
     revalidationTargetIndex = nil
     conditions.remove("if-none-match")
     conditions.remove("if-modified-since")
@@ -109,7 +109,7 @@ struct Job {
 
   /// - Parameter mayUseDisk: whether the response may be stored on disk and the cache is not bypassed. Otherwise the
   ///   transfer starts from the beginning. A stored response is revalidated instead of a partial body resumed.
-  mutating func permitGranted(clearCount: UInt64, mayUseDisk: Bool) -> Start {
+  func permitGranted(clearCount: UInt64, mayUseDisk: Bool) -> Start {
     guard case .waiting = state else { preconditionFailure("only a waiting job gets a permit") }
     self.clearCount = self.clearCount ?? clearCount
     if mayResume, mayUseDisk, partialBody == nil, revalidationTargetIndex == nil {
@@ -121,35 +121,35 @@ struct Job {
   }
 
   /// An earlier load has left a partial body since the job looked for one.
-  mutating func partialBodyAvailable() { mayResume = true }
+  func partialBodyAvailable() { mayResume = true }
 
-  mutating func transferStarted(_ transfer: TransferID, _ download: Download) {
+  func transferStarted(_ transfer: TransferID, _ download: Download) {
     switch state {
     case .waiting, .resuming: state = .transferring(transfer, download)
     case .lookingUp, .transferring, .storing: assertionFailure("a job has one transfer at a time")
     }
   }
 
-  mutating func startRequested() { hasRequestedStart = true }
+  func startRequested() { hasRequestedStart = true }
 
-  mutating func probeAnswered() { hasAnsweredProbe = true }
+  func probeAnswered() { hasAnsweredProbe = true }
 
-  mutating func partialBodyPromised() { hasPromisedPartialBody = true }
+  func partialBodyPromised() { hasPromisedPartialBody = true }
 
-  mutating func keep(_ partialBody: PartialBody) {
+  func keep(_ partialBody: PartialBody) {
     assert(self.partialBody == nil, "a job has one partial body")
     self.partialBody = partialBody
   }
 
   /// The caller owns the partial body from here on.
-  mutating func takePartialBody() -> PartialBody? { partialBody.take() }
+  func takePartialBody() -> PartialBody? { partialBody.take() }
 
   /// Ends a transfer and decides what follows.
   ///
   /// - Parameters:
   ///   - isWanted: whether any load still waits.
   ///   - now: Unix seconds.
-  mutating func transferEnded(_ ending: Download.Outcome, isWanted: Bool, now: Int) -> [JobAction] {
+  func transferEnded(_ ending: Download.Outcome, isWanted: Bool, now: Int) -> [JobAction] {
     guard case .transferring = state else {
       assertionFailure("a transfer ends once, after it has started")
       return []
@@ -181,7 +181,7 @@ struct Job {
     return actions
   }
 
-  private mutating func answered(_ summary: TransferSummary, _ ending: Download.Outcome, now: Int) -> [JobAction] {
+  private func answered(_ summary: TransferSummary, _ ending: Download.Outcome, now: Int) -> [JobAction] {
     switch summary.head.status {
     case 304 where revalidationTarget.map { $0.isAsked(about: summary) } ?? false: return [.confirm(summary)]
     case 200..<300:
@@ -194,13 +194,13 @@ struct Job {
   }
 
   /// Records a failed attempt. Peers may transfer the image from here on.
-  mutating func attemptFailed(_ error: LoadError) {
+  func attemptFailed(_ error: LoadError) {
     _ = claim?.takeLease()
     if error.kind == .timeout { needsFreshConnection = true }
   }
 
   /// The content of a `data:` URL is to be stored.
-  mutating func inlineStoreStarted() {
+  func inlineStoreStarted() {
     guard case .waiting = state else { return assertionFailure("a data: URL is stored after its lookup") }
     state = .storing
   }
@@ -208,14 +208,14 @@ struct Job {
   // MARK: - Invalidation
 
   /// A host store has replaced the image: the job's response is not cached.
-  mutating func superseded() { mayKeep = false }
+  func superseded() { mayKeep = false }
 
   /// Applies a clear.
   ///
   /// - Parameters:
   ///   - matches: whether the response to the request will match the filter.
   ///   - isQueued: whether the job is in the queue, and so has not started or will start again.
-  mutating func invalidated(by clear: Clear, matches: Bool, isQueued: Bool) -> [JobAction] {
+  func invalidated(by clear: Clear, matches: Bool, isQueued: Bool) -> [JobAction] {
     let hadCandidate = candidates?.contains { clear.matches($0.response) } ?? false
     if hadCandidate { for index in candidates!.indices { candidates![index].mark(clear) } }
     if matches, !isQueued {

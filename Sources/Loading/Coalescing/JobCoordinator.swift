@@ -156,7 +156,7 @@ final class JobCoordinator {
   /// Removes a job that ends without a result. Its partial body is retained for a later load, unless the error shows
   /// that it is useless.
   func remove(_ id: JobID, after error: LoadError? = nil) {
-    guard var job = jobs.remove(id), let partialBody = job.takePartialBody() else { return }
+    guard let job = jobs.remove(id), let partialBody = job.takePartialBody() else { return }
     partialBodies.remove(partialBody)
     if error?.isRetryable ?? true { retain(partialBody, of: job) } else { storage.discard(partialBody.body) }
   }
