@@ -32,6 +32,38 @@ private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int
   }
 }
 
+/// How to write to a descriptor without waiting.
+enum OutputKind {
+  case pipe, socket
+  /// A file or a terminal, to which only the writer's thread writes.
+  case other
+
+  /// Bytes for which a pipe that is ready for writing has room (PIPE_BUF in POSIX).
+  static let room = 4096
+
+  init(of descriptor: Int32) {
+    var status = stat()
+    let mode = fstat(descriptor, &status) == 0 ? status.st_mode & S_IFMT : 0
+    self = mode == S_IFIFO ? .pipe : mode == S_IFSOCK ? .socket : .other
+  }
+
+  /// Whether `room` bytes or fewer can be passed to `writeAtOnce`.
+  func hasRoom(_ descriptor: Int32) -> Bool {
+    guard self == .pipe else { return self == .socket }
+    var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    return poll(&entry, 1, 0) == 1 && entry.revents == Int16(POLLOUT)
+  }
+
+  /// Writes what can be written now. Returns the number of bytes written; 0 after a failure.
+  func writeAtOnce(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
+    let count =
+      self == .socket
+      ? send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT))
+      : write(descriptor, bytes.baseAddress, bytes.count)
+    return max(count, 0)
+  }
+}
+
 extension WakeupPipe {
   /// Sleeps until `wake` is called or the reader of `output` is gone.
   ///

@@ -1,12 +1,15 @@
 internal import Platform
 internal import Threads
 
-/// The only thread that writes to a descriptor, and the queue of lines to write.
+/// A thread that writes to a descriptor, and the queue of lines to write.
+///
+/// Nobody else may write to the descriptor. A few lines are written by the caller of `flush`, while the thread sleeps:
+/// so a host that sends one request after the other waits for one thread fewer.
 ///
 /// Lines are written in the order of `send`, many in one write(2). If the kernel accepts a write completely, it has
 /// whole lines only. While the output is open, no line is lost, however slow the reader is; after a failure all lines
-/// are discarded. The writer notices that the reader is gone even if there is nothing to write, and shields the process
-/// from SIGPIPE.
+/// are discarded. The writer notices that the reader is gone even if there is nothing to write. The process must ignore
+/// SIGPIPE.
 ///
 /// All methods may be called on any thread. The closures are called on the writer's own thread, with no lock held.
 public final class LineWriter: Sendable {
@@ -26,6 +29,8 @@ public final class LineWriter: Sendable {
     var queue = OutputQueue()
     /// Bytes that were dequeued and are not written yet.
     var dequeued = 0
+    /// Whether a caller of `flush` writes them. The thread then waits for it.
+    var isCallerWriting = false
     var isAsleep = false
     var isCongested = false
     var isFinishing = false
@@ -39,6 +44,7 @@ public final class LineWriter: Sendable {
   private static let deferralLimit = 1 << 16
 
   private let descriptor: Int32
+  private let kind: OutputKind
   private let marks: Marks
   private let onRelief: @Sendable () -> Void
   private let onClosed: @Sendable (Int32) -> Void
@@ -59,6 +65,7 @@ public final class LineWriter: Sendable {
     onClosed: @escaping @Sendable (Int32) -> Void
   ) {
     self.descriptor = descriptor
+    kind = OutputKind(of: descriptor)
     self.marks = marks
     self.onRelief = onRelief
     self.onClosed = onClosed
@@ -82,8 +89,40 @@ public final class LineWriter: Sendable {
     add(deferred: deferred) { $0.appendReplaceable(line, about: subject) }
   }
 
-  /// Writes the deferred lines.
+  /// Writes the deferred lines, or makes the thread write them if there are many or if the output has no room.
   public func flush() {
+    guard state.withLock({ $0.isAsleep && !$0.queue.isEmpty }) else { return }
+    guard kind.hasRoom(descriptor), let lines = dequeueForCaller() else { return wakeForQueue() }
+    let written = lines.withUnsafeBytes { kind.writeAtOnce(descriptor, $0) }
+    callerWrote(written, of: lines)
+  }
+
+  /// The queued lines, if they are few and the thread sleeps.
+  private func dequeueForCaller() -> [UInt8]? {
+    state.withLock { state in
+      guard state.isAsleep, !state.queue.isEmpty, state.queue.count <= OutputKind.room else { return nil }
+      let lines = state.queue.dequeue()
+      state.dequeued = lines.count
+      (state.isCallerWriting, state.isAsleep) = (true, false)
+      return lines
+    }
+  }
+
+  /// Leaves to the thread what was not written, what was queued meanwhile, and a failure, which it meets again.
+  private func callerWrote(_ count: Int, of lines: [UInt8]) {
+    let wakes = state.withLock { state in
+      state.isCallerWriting = false
+      if state.hasEnded { return false }
+      state.dequeued = 0
+      if count < lines.count { state.queue.prepend(Array(lines[count...])) }
+      state.isAsleep = state.queue.isEmpty && !state.isFinishing
+      return !state.isAsleep
+    }
+    state.notify()
+    if wakes { wakeUp.wake() }
+  }
+
+  private func wakeForQueue() {
     let wakes = state.withLock { state in
       defer { if !state.queue.isEmpty { state.isAsleep = false } }
       return state.isAsleep && !state.queue.isEmpty
@@ -139,7 +178,6 @@ public final class LineWriter: Sendable {
   }
 
   private func run() {
-    blockPipeSignal()
     while true {
       switch nextTask() {
       case .write(let lines):
@@ -155,6 +193,8 @@ public final class LineWriter: Sendable {
 
   private func nextTask() -> Task {
     state.withLock { state in
+      // The caller wakes the thread if there is something left to do.
+      if state.isCallerWriting { return .sleep }
       let lines = state.queue.dequeue()
       if lines.isEmpty {
         if state.isFinishing { return .end }
@@ -205,14 +245,5 @@ public final class LineWriter: Sendable {
     }
     state.notify()
     onClosed(number)
-  }
-
-  /// A write to a pipe without a reader raises SIGPIPE in the writing thread. While the signal is blocked
-  /// there, write only returns EPIPE.
-  private func blockPipeSignal() {
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, SIGPIPE)
-    pthread_sigmask(SIG_BLOCK, &signals, nil)
   }
 }

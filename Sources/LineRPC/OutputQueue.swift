@@ -72,5 +72,18 @@ struct OutputQueue: Sendable {
     return lines
   }
 
+  /// Puts back the end of what was dequeued last.
+  mutating func prepend(_ lines: [UInt8]) {
+    count += lines.count
+    if first > 0 {
+      first -= 1
+      pieces[first] = Piece(lines: lines, subject: nil)
+    } else {
+      // The lasting positions of the other pieces stay the same.
+      pieces.insert(Piece(lines: lines, subject: nil), at: 0)
+      removed -= 1
+    }
+  }
+
   mutating func removeAll() { self = OutputQueue() }
 }

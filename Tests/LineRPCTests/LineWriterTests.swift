@@ -9,6 +9,8 @@ struct LineWriterTests {
   private let closed = Record<Int32>()
   private let relieved = Record<Void>()
 
+  init() { signal(SIGPIPE, SIG_IGN) }
+
   /// The thread keeps the channel open until the end.
   private func writer(_ channel: Channel, high: Int = 100_000, low: Int = 1000) -> LineWriter {
     LineWriter(
@@ -52,6 +54,79 @@ struct LineWriterTests {
     writer.send(line(5), deferred: true)
     writer.finish()
     #expect(channel.read(exactly: 100) == line(5))
+  }
+
+  @Test(arguments: [Kind.pipe, .socket])
+  func `the lines of two threads keep their order, whoever writes them`(kind: Kind) throws {
+    let channel = try channel(kind)
+    let writer = writer(channel)
+    let sent = Record<Void>()
+    for first in [0, 1_000_000] {
+      startThread(name: "sender") {
+        for number in first..<first + 20_000 {
+          writer.send(line(number), deferred: number % 3 != 0)
+          if number % 2 == 0 { writer.flush() }
+        }
+        sent.add(())
+      }
+    }
+    startThread(name: "finisher") {
+      _ = sent.wait(for: 2)
+      writer.finish()
+      channel.closeWriting()
+    }
+    let lines = channel.readToEnd().split(separator: 0x0A)
+    let numbers = lines.compactMap { Int(String(decoding: $0.prefix { $0 != 0x2E }, as: UTF8.self)) }
+    #expect(numbers.filter { $0 < 1_000_000 } == Array(0..<20_000))
+    #expect(numbers.filter { $0 >= 1_000_000 } == Array(1_000_000..<1_020_000))
+    #expect(writer.backlog == 0)
+  }
+
+  @Test(arguments: [Kind.pipe, .socket])
+  func `flush never waits for a host that does not read`(kind: Kind) throws {
+    let channel = try channel(kind)
+    let writer = writer(channel)
+    for number in 0..<10_000 {
+      writer.send(line(number), deferred: true)
+      writer.flush()
+    }
+    #expect(writer.backlog > 0)
+    #expect(channel.read(exactly: 1_000_000) == (0..<10_000).flatMap { line($0) })
+    writer.finish()
+  }
+
+  @Test func `flush leaves to the thread what a socket does not take`() throws {
+    let channel = try Channel.socket(streamSocket)
+    var size: Int32 = 2048
+    setsockopt(channel.writing, SOL_SOCKET, SO_SNDBUF, &size, 4)
+    let received = Record<[UInt8]>()
+    startThread(name: "host") { received.add(channel.readToEnd()) }
+    let writer = writer(channel)
+    for number in 0..<2000 {
+      writer.send(line(number, count: 4001), deferred: true)
+      writer.flush()
+    }
+    writer.finish()
+    channel.closeWriting()
+    #expect(received.wait(for: 1) == [(0..<2000).flatMap { line($0, count: 4001) }])
+  }
+
+  @Test(arguments: [Kind.pipe, .socket])
+  func `flush notices that the reader is gone`(kind: Kind) throws {
+    for _ in 0..<100 {
+      let channel = try channel(kind)
+      let closed = Record<Int32>()
+      let writer = LineWriter(descriptor: channel.writing) { [channel] number in
+        withExtendedLifetime(channel) { closed.add(number) }
+      }
+      channel.closeReading()
+      for number in 0..<20 {
+        writer.send(line(number), deferred: true)
+        writer.flush()
+      }
+      #expect(closed.wait(for: 1) == [EPIPE])
+      #expect(!writer.finish())
+    }
   }
 
   #if os(Linux)

@@ -82,6 +82,7 @@ struct OutputQueueTests {
     var generator = SeededGenerator(seed: seed)
     var model: [(text: String, subject: Int, isReplaceable: Bool)] = []
     var (taken, expected) = ("", "")
+    var countPutBack = 0
     for number in 0..<20_000 {
       let subject = Int.random(in: 0..<5, using: &generator)
       let token = RequestToken(id: nil, serial: UInt64(subject), batch: nil)
@@ -90,13 +91,16 @@ struct OutputQueueTests {
       switch Int.random(in: 0..<100, using: &generator) {
       case 0:
         let piece = String(decoding: queue.dequeue(), as: UTF8.self)
-        var length = 0
+        var length = countPutBack
         while length < piece.utf8.count, !model.isEmpty {
           let line = model.removeFirst().text
           length += line.utf8.count
           expected += line
         }
-        taken += piece
+        let written = Int.random(in: 0...piece.utf8.count, using: &generator)
+        countPutBack = piece.utf8.count - written
+        if countPutBack > 0 { queue.prepend(Array(piece.utf8.dropFirst(written))) }
+        taken += piece.prefix(written)
       case 1..<50:
         queue.append(Array(text.utf8), about: token)
         model.append((text, subject, false))
