@@ -32,7 +32,8 @@ public enum Storing {
   /// arrival if the server sent none (RFC 9110 section 6.6.1). At most `maxBytes` of them; those that caching needs
   /// take precedence.
   public static func fields(of headers: HeaderFields, receivedAt: Int) -> HeaderFields {
-    let named = headers.values(of: "connection").flatMap(Vary.members)
+    // Nearly every answer has one of these two, which name no field.
+    let named = headers.values(of: "connection").filter { $0 != "keep-alive" && $0 != "close" }.flatMap(Vary.members)
     var kept: [HeaderField] = []
     kept.reserveCapacity(headers.lines.count + 1)
     for line in headers.lines where !isAlwaysOfConnection(line.name) && !named.contains(line.name) {

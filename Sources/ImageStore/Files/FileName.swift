@@ -89,12 +89,12 @@ struct FileName: Equatable {
 
 /// The unwritten remainder of a buffer.
 extension Slice where Base == UnsafeMutableBufferPointer<UInt8> {
-  fileprivate mutating func write(_ byte: UInt8) {
+  mutating func write(_ byte: UInt8) {
     self[startIndex] = byte
     self = dropFirst()
   }
 
-  fileprivate mutating func write(_ text: UnsafeBufferPointer<UInt8>) {
+  mutating func write(_ text: UnsafeBufferPointer<UInt8>) {
     self = self[initialize(fromContentsOf: text)...]
   }
 

@@ -65,10 +65,11 @@ extension DiskIndex {
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
     let authority = Authority(of: response.url)
+    let url = response.url == response.key ? nil : response.url
     try insert.bind(
       response.id, response.key, response.partition, response.variant, response.varyKey.text,
-      response.url == response.key ? nil : response.url, fnv1a(response.url), authority?.host ?? "",
-      authority?.port ?? 0, response.finalURL, response.status, response.headers.storedText, response.requestTime,
+      url, url.map(fnv1a) ?? 0, authority?.host ?? "", authority?.port ?? 0, response.finalURL, response.status,
+      response.headers.storedText, response.requestTime,
       response.responseTime, response.storedAt, response.validatedAt, response.expiresAt, response.mediaType,
       response.format, response.width, response.height, response.frames, response.orientation, response.byteCount,
       response.digest, allocated, usedAt, deliveredAt, boot

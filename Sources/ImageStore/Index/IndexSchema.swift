@@ -1,15 +1,16 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 5.
+/// The index of the disk tier, `index.sqlite`, version 6.
 ///
 /// - `responses`: one row for each stored response. The file name is derived from `id`, `digest` and `format`.
-///   `selection` contains the varying request fields as text. `url` is NULL if it equals `key`. `used_at` orders
-///   eviction, and `delivered_at` is when the path was last delivered to a host; both are delayed by the flush
-///   interval. `allocated` is the size of the file on disk. Since version 3: `boot` identifies the run of the system
-///   that wrote the file, and is NULL once the file was verified in a later run; `checked` is a sum of 1 if every pixel
-///   is known to decode and 2 if the original is known to be damaged; `thumbhash` and `color`; and for a variant its
-///   original (`source_…`). Since version 5: `pinned` is 1 if `pins` contains the row's key, partition and variant,
-///   else 0. The SQL indexes by time begin with it, so that eviction never meets a pinned row.
+///   `selection` contains the varying request fields as text. `url` is NULL if it equals `key`; since version 6 only
+///   the other rows have a `url_hash`, and are in the SQL index by URL. `used_at` orders eviction, and `delivered_at` is when the path was last
+///   delivered to a host; both are delayed by the flush interval. `allocated` is the size of the file on disk. Since
+///   version 3: `boot` identifies the run of the system that wrote the file, and is NULL once the file was verified in a
+///   later run; `checked` is a sum of 1 if every pixel is known to decode and 2 if the original is known to be damaged;
+///   `thumbhash` and `color`; and for a variant its original (`source_…`). Since version 5: `pinned` is 1 if `pins`
+///   contains the row's key, partition and variant, else 0. The SQL indexes by time begin with it, so that eviction
+///   never meets a pinned row.
 /// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
 /// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
 ///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0
@@ -24,16 +25,16 @@ internal import HTTPTypes
 /// Every look-up, every filter of `clear` and the choice of rows to evict has an SQL index. Text is compared by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 5
+  static let version = 6
 
   static let creation =
-    responses + indexesByTime + totals + pins + countingOfResponses + countingOfDoomed + partials
+    responses + indexByURL + indexesByTime + totals + pins + countingOfResponses + countingOfDoomed + partials
     + "PRAGMA user_version = \(version);"
 
   /// The SQL that migrates an older version to this one; nil for an unknown version.
   static func migration(from version: Int) -> String? {
     guard (1..<Self.version).contains(version) else { return nil }
-    let migrations = [partials, newDecodingColumns, newCountOfVariants, newPins].dropFirst(version - 1)
+    let migrations = [partials, newDecodingColumns, newCountOfVariants, newPins, newIndexByURL].dropFirst(version - 1)
     return migrations.joined() + "PRAGMA user_version = \(Self.version);"
   }
 
@@ -111,12 +112,15 @@ enum IndexSchema {
       allocated INTEGER NOT NULL, used_at INTEGER NOT NULL, delivered_at INTEGER NOT NULL, uses INTEGER NOT NULL,
       \(pinned));
     CREATE UNIQUE INDEX responses_by_key ON responses(key, partition, variant, selection);
-    CREATE INDEX responses_by_url ON responses(url_hash);
     CREATE INDEX responses_by_host ON responses(host, port);
     CREATE TABLE doomed(id INTEGER PRIMARY KEY, file TEXT NOT NULL, allocated INTEGER NOT NULL, due INTEGER NOT NULL);
     CREATE INDEX doomed_by_due ON doomed(due);
 
     """
+
+  private static let indexByURL = "CREATE INDEX responses_by_url ON responses(url_hash) WHERE url IS NOT NULL;\n"
+
+  private static let newIndexByURL = "DROP INDEX responses_by_url;" + indexByURL
 
   private static let indexesByTime = """
     CREATE INDEX responses_by_storing ON responses(pinned, stored_at);

@@ -51,7 +51,9 @@ public enum ClearFilter: Sendable, Equatable {
     return switch self {
     case .all: ("1", [])
     case .url(let url, let key):
-      ("(url_hash = \(one) AND coalesce(url, key) = \(two)) OR key = \(three)", [fnv1a(url), url, key])
+      (
+        "(url IS NOT NULL AND url_hash = \(one) AND url = \(two)) OR key IN (\(two), \(three))", [fnv1a(url), url, key]
+      )
     case .key(let key): ("key = \(one)", [key])
     case .prefix(let prefix):
       if let end = Self.successor(of: prefix) {

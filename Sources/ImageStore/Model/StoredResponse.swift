@@ -96,17 +96,19 @@ extension HeaderFields {
   /// The fields as `name:value` lines, the format in the index. A line feed in a value, which a server cannot send,
   /// becomes a space.
   var storedText: String {
-    var text: [UInt8] = []
-    text.reserveCapacity(lines.reduce(0) { $0 + $1.byteCount + 2 })
-    for line in lines {
-      text += line.name.utf8
-      text.append(UInt8(ascii: ":"))
-      let start = text.count
-      text += line.value.utf8
-      for index in start..<text.count where text[index] == UInt8(ascii: "\n") { text[index] = UInt8(ascii: " ") }
-      text.append(UInt8(ascii: "\n"))
+    String(unsafeUninitializedCapacity: lines.reduce(0) { $0 + $1.byteCount + 2 }) { text in
+      var rest = text[...]
+      for line in lines {
+        var (name, value) = (line.name, line.value)
+        name.withUTF8 { rest.write($0) }
+        rest.write(UInt8(ascii: ":"))
+        let start = rest.startIndex
+        value.withUTF8 { rest.write($0) }
+        for index in start..<rest.startIndex where text[index] == UInt8(ascii: "\n") { text[index] = UInt8(ascii: " ") }
+        rest.write(UInt8(ascii: "\n"))
+      }
+      return rest.startIndex
     }
-    return String(decoding: text, as: UTF8.self)
   }
 
   init(storedText text: String) {

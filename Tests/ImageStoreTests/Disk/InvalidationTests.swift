@@ -142,6 +142,8 @@ import Threads
       let plan = await tier.plan("SELECT * FROM responses WHERE \(filter.clearCondition(now: 0).sql)")
       #expect(plan.contains("SEARCH responses USING INDEX"), "\(filter): \(plan)")
     }
+    let byURL = await tier.plan("SELECT * FROM responses WHERE \(ClearFilter.url("a", key: "b").condition(now: 0).sql)")
+    #expect(byURL.contains("responses_by_url") && byURL.contains("responses_by_key"), "\(byURL)")
     let plan = await tier.plan(
       "SELECT id FROM responses WHERE pinned = 0 AND used_at > 1 ORDER BY used_at, id LIMIT 16")
     #expect(plan.contains("SEARCH responses USING COVERING INDEX responses_by_use (pinned=? AND used_at>?"), "\(plan)")

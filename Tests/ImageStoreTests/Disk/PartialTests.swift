@@ -269,6 +269,7 @@ import Threads
     await first.close()
     let path = fixture.directory + "/test/index.sqlite"
     let index = try Database(path: path, mode: .readWrite)
+    try index.dropVersion6()
     try index.dropVersion5()
     try index.dropVersion4()
     try index.dropVersion3()

@@ -181,6 +181,7 @@ import Threads
     try await fill(tier, ["a", "b", "c", "d"], fixture)
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropVersion6()
     try index.dropVersion5()
     try index.execute("PRAGMA user_version = 4")
     let reader = try await fixture.openTier(mode: .readOnly)

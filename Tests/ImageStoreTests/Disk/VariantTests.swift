@@ -119,6 +119,7 @@ import Threads
     stored.isVerified = false
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropVersion6()
     try index.dropVersion5()
     try index.dropVersion4()
     try index.dropVersion3()
@@ -140,6 +141,7 @@ extension VariantTests {
     _ = try await tier.store([10], as: variant(of: stored))
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.dropVersion6()
     try index.dropVersion5()
     try index.dropVersion4()
     try index.execute("PRAGMA user_version = 3")

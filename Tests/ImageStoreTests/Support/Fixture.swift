@@ -151,6 +151,11 @@ extension DiskTier {
 }
 
 extension Database {
+  /// Undoes the change of version 6 of the index.
+  func dropVersion6() throws {
+    try execute("DROP INDEX responses_by_url; CREATE INDEX responses_by_url ON responses(url_hash)")
+  }
+
   /// Removes the additions of version 5 of the index.
   func dropVersion5() throws {
     try execute(
