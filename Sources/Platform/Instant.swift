@@ -1,7 +1,7 @@
 /// A point in time of the clock that neither changes of the wall clock nor sleep of the system affect.
 ///
-/// It is `ContinuousClock.Instant` with a layout that the compiler knows. All types that contain the one of the standard
-/// library are laid out at run time: copying one and reading a field take several times as long.
+/// It is `ContinuousClock.Instant` with a layout that the compiler knows. All types that contain the one of the
+/// standard library are laid out at run time: copying one and reading a field take several times as long.
 public struct Instant: InstantProtocol, Sendable {
   private let sinceBoot: Duration
 

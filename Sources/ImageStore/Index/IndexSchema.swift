@@ -4,13 +4,13 @@ internal import HTTPTypes
 ///
 /// - `responses`: one row for each stored response. The file name is derived from `id`, `digest` and `format`.
 ///   `selection` contains the varying request fields as text. `url` is NULL if it equals `key`; since version 6 only
-///   the other rows have a `url_hash`, and are in the SQL index by URL. `used_at` orders eviction, and `delivered_at` is when the path was last
-///   delivered to a host; both are delayed by the flush interval. `allocated` is the size of the file on disk. Since
-///   version 3: `boot` identifies the run of the system that wrote the file, and is NULL once the file was verified in a
-///   later run; `checked` is a sum of 1 if every pixel is known to decode and 2 if the original is known to be damaged;
-///   `thumbhash` and `color`; and for a variant its original (`source_…`). Since version 5: `pinned` is 1 if `pins`
-///   contains the row's key, partition and variant, else 0. The SQL indexes by time begin with it, so that eviction
-///   never meets a pinned row.
+///   the other rows have a `url_hash`, and are in the SQL index by URL. `used_at` orders eviction, and `delivered_at`
+///   is when the path was last delivered to a host; both are delayed by the flush interval. `allocated` is the size of
+///   the file on disk. Since version 3: `boot` identifies the run of the system that wrote the file, and is NULL once
+///   the file was verified in a later run; `checked` is a sum of 1 if every pixel is known to decode and 2 if the
+///   original is known to be damaged; `thumbhash` and `color`; and for a variant its original (`source_…`). Since
+///   version 5: `pinned` is 1 if `pins` contains the row's key, partition and variant, else 0. The SQL indexes by time
+///   begin with it, so that eviction never meets a pinned row.
 /// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
 /// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
 ///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0
