@@ -67,6 +67,7 @@ struct JSONParser {
 
   private mutating func value() throws(JSONError) -> JSON {
     var open: [Container] = []
+    open.reserveCapacity(2)
     while true {
       var value: JSON
       switch peek() {

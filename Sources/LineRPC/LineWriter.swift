@@ -97,10 +97,13 @@ public final class LineWriter: Sendable {
     callerWrote(written, of: lines)
   }
 
-  /// The queued lines, if they are few and the thread sleeps.
+  /// The queued lines, if they are few and the thread sleeps. During a congestion, the thread writes: it reports the
+  /// relief.
   private func dequeueForCaller() -> [UInt8]? {
     state.withLock { state in
-      guard state.isAsleep, !state.queue.isEmpty, state.queue.count <= OutputKind.room else { return nil }
+      guard state.isAsleep, !state.queue.isEmpty, state.queue.count <= OutputKind.room, !state.isCongested else {
+        return nil
+      }
       let lines = state.queue.dequeue()
       state.dequeued = lines.count
       (state.isCallerWriting, state.isAsleep) = (true, false)

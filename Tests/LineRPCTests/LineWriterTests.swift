@@ -201,6 +201,17 @@ struct LineWriterTests {
     #expect(relieved.all.count == 3)
   }
 
+  @Test func `relief is reported after a flush, too`() throws {
+    let channel = try Channel.pipe()
+    let writer = writer(channel, high: 100, low: 0)
+    for round in 1...50 {
+      writer.send(line(round), deferred: true)
+      writer.flush()
+      #expect(relieved.wait(for: round).count == round)
+    }
+    writer.finish()
+  }
+
   @Test func `queued progress is replaced by newer progress`() throws {
     let channel = try Channel.pipe()
     let writer = writer(channel)

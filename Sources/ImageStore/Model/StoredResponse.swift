@@ -113,12 +113,14 @@ extension HeaderFields {
 
   init(storedText text: String) {
     var text = text
-    let lines = text.withUTF8 { text in
-      UnsafeRawBufferPointer(text).split(separator: UInt8(ascii: "\n")).compactMap { line -> HeaderField? in
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-        return HeaderField(
-          name: UnsafeRawBufferPointer(rebasing: line[..<colon]),
-          value: UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))
+    var lines: [HeaderField] = []
+    text.withUTF8 { text in
+      var rest = UnsafeRawBufferPointer(text)[...]
+      while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
+        let value = rest[(colon + 1)...]
+        let end = value.firstIndex(of: UInt8(ascii: "\n")) ?? value.endIndex
+        lines.append(HeaderField(name: .init(rebasing: rest[..<colon]), value: .init(rebasing: value[..<end])))
+        rest = value[end...].dropFirst()
       }
     }
     self.init(lines)
