@@ -10,13 +10,13 @@ struct DeliveryPlan: Sendable {
   /// Whether the content is for a decoder, which needs a file unless the bytes are in memory.
   var isForDecoder = false
 
-  init(_ request: LoadRequest) {
+  init(_ request: borrowing LoadRequest) {
     (wantsPath, wantsData) = (request.delivery == .path, request.delivery == .data)
     saveTo = request.saveTo
   }
 
   /// - Parameter stage: a `cached` event does not write `saveTo`.
-  init(_ request: LoadRequest, at stage: DeliveryStage) {
+  init(_ request: borrowing LoadRequest, at stage: DeliveryStage) {
     self.init(request)
     if stage == .cachedEvent { saveTo = nil }
   }

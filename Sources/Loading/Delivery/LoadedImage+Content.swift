@@ -4,15 +4,16 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 
-/// The results of loads, from a stored response and the content that was delivered.
+/// The results of loads, from a stored response and the content that was delivered. The parameters are borrowed, since
+/// an initializer would otherwise copy them.
 extension LoadedImage {
   /// The result of a load, without its timeline.
   ///
   /// - Parameter now: Unix seconds.
   @LoadingActor
   init(
-    _ response: StoredResponse, _ content: DeliveryPlan.DeliveredContent, for load: ActiveLoad, as status: CacheStatus,
-    now: Int
+    _ response: borrowing StoredResponse, _ content: DeliveryPlan.DeliveredContent, for load: ActiveLoad,
+    as status: CacheStatus, now: Int
   ) {
     self.init(response, content, for: load.request, as: status, now: now)
     isKept = load.isKept
@@ -21,7 +22,7 @@ extension LoadedImage {
 
   /// The result of a request.
   init(
-    _ response: StoredResponse, _ content: DeliveryPlan.DeliveredContent, for request: LoadRequest,
+    _ response: borrowing StoredResponse, _ content: DeliveryPlan.DeliveredContent, for request: borrowing LoadRequest,
     as status: CacheStatus, now: Int
   ) {
     self.init(
@@ -48,7 +49,7 @@ extension LoadedImage {
 }
 
 extension LoadedImage.Response {
-  fileprivate init(_ response: StoredResponse, as status: CacheStatus, now: Int) {
+  fileprivate init(_ response: borrowing StoredResponse, as status: CacheStatus, now: Int) {
     let headers =
       status == .miss || status == .revalidated
       ? response.headers : Storing.fieldsToServe(response.cached, now: now)

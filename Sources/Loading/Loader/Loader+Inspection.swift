@@ -217,7 +217,7 @@ extension StoredResponse {
 
 extension LoadedImage {
   init(
-    _ response: StoredResponse, as status: CacheStatus, path: String? = nil, data: [UInt8]? = nil,
+    _ response: borrowing StoredResponse, as status: CacheStatus, path: String? = nil, data: [UInt8]? = nil,
     placeholder: Placeholder? = nil, head: Response? = nil
   ) {
     self.init(
