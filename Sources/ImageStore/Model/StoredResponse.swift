@@ -116,11 +116,12 @@ extension HeaderFields {
     var lines: [HeaderField] = []
     text.withUTF8 { text in
       var rest = UnsafeRawBufferPointer(text)[...]
-      while let colon = rest.firstIndex(of: UInt8(ascii: ":")) {
-        let value = rest[(colon + 1)...]
-        let end = value.firstIndex(of: UInt8(ascii: "\n")) ?? value.endIndex
-        lines.append(HeaderField(name: .init(rebasing: rest[..<colon]), value: .init(rebasing: value[..<end])))
-        rest = value[end...].dropFirst()
+      while !rest.isEmpty {
+        let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+        if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+          lines.append(HeaderField(name: .init(rebasing: line[..<colon]), value: .init(rebasing: line[(colon + 1)...])))
+        }
+        rest = rest[line.endIndex...].dropFirst()
       }
     }
     self.init(lines)

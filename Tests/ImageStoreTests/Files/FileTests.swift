@@ -41,6 +41,8 @@ import Text
     #expect(
       HeaderFields(storedText: fields.storedText).lines.map(\.value) == ["", "x: y", "ü", "1 2 3"])
     #expect(HeaderFields(storedText: "").isEmpty)
+    // A line without a name, as a damaged index may have it, is left out.
+    #expect(HeaderFields(storedText: "a:1\nb\nc:2\n") == ["a": "1", "c": "2"])
   }
 
   @Test(arguments: [
