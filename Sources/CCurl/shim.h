@@ -68,6 +68,10 @@ static inline CURLcode ccurl_get_socket(CURL *easy, CURLINFO info, curl_socket_t
   return curl_easy_getinfo(easy, info, value);
 }
 
+static inline CURLcode ccurl_get_list(CURL *easy, CURLINFO info, struct curl_slist **value) {
+  return curl_easy_getinfo(easy, info, value);
+}
+
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) {
   return curl_easy_getinfo(easy, info, value);
 }

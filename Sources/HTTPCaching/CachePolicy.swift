@@ -101,3 +101,58 @@ extension Freshness {
     return .serve(index: index, isFresh: false)
   }
 }
+
+/// The use of the cache by a load: the cache modes of the Fetch standard, and `refresh`.
+public enum CacheMode: String, Sendable, CaseIterable {
+  /// Serves a fresh response; revalidates a stale one before serving it.
+  case `default` = "default"
+  /// Neither reads nor writes the cache.
+  case noStore = "no-store"
+  /// Does not read the cache, but writes it.
+  case reload
+  /// Revalidates a cached response, fresh or not.
+  case noCache = "no-cache"
+  /// Serves a cached response, fresh or not.
+  case forceCache = "force-cache"
+  /// Like `forceCache`, but never sends a request.
+  case onlyIfCached = "only-if-cached"
+  /// Shows a cached response at once, fresh or not, and then revalidates it.
+  case refresh
+
+  /// The fields that the Fetch standard adds to a request in this mode, except those that the host has set.
+  func requestFields(besides host: HeaderFields) -> HeaderFields {
+    var fields: HeaderFields = [:]
+    switch self {
+    case .default, .forceCache, .onlyIfCached: break
+    case .noCache, .refresh:
+      if host["cache-control"] == nil { fields.append("cache-control", "max-age=0") }
+    case .noStore, .reload:
+      if host["pragma"] == nil { fields.append("pragma", "no-cache") }
+      if host["cache-control"] == nil { fields.append("cache-control", "no-cache") }
+    }
+    return fields
+  }
+}
+
+/// A stored response as the caching rules see it. Times are Unix seconds.
+public struct CachedResponse: Sendable, Hashable {
+  public var status: Int
+  /// As returned by `Storing.fields` and updated by later 304s.
+  public var headers: HeaderFields
+  /// The fields of the request that the response's Vary names (`Vary.selectingFields`).
+  public var selectingFields: HeaderFields
+  /// Time at which the request was sent that fetched or last validated the response.
+  public var requestTime: Int
+  /// Time at which its answer arrived, from which `CachePolicy.maxAge` counts.
+  public var responseTime: Int
+
+  public init(
+    status: Int = 200, headers: HeaderFields, selectingFields: HeaderFields = [:], requestTime: Int, responseTime: Int
+  ) {
+    self.status = status
+    self.headers = headers
+    self.selectingFields = selectingFields
+    self.requestTime = requestTime
+    self.responseTime = responseTime
+  }
+}

@@ -1,4 +1,4 @@
-internal import HTTPTypes
+public import HTTPTypes
 
 /// The time for which a stored response may be reused without validation (RFC 9111 section 4.2), computed once.
 struct Freshness {
@@ -93,4 +93,62 @@ struct Freshness {
 
   /// Limits times to 35,000 years from now, so that their sums cannot trap.
   private static func bounded(_ time: Int) -> Int { min(max(time, -(1 << 40)), 1 << 40) }
+}
+
+/// A fast path for most hits: a fresh response for a request without cache directives, decided by a few comparisons.
+///
+/// It applies in the modes `default`, `force-cache` and `only-if-cached`, all of which serve a fresh response. False
+/// decides nothing: `decide` must be asked then.
+extension CachePolicy {
+  /// Whether a request with these header fields (names in lower case) has no directive for the cache.
+  public static func isPlain(_ requestHeaders: HeaderFields) -> Bool {
+    !requestHeaders.lines.contains { RequestDirectives.isRelevant($0.name) }
+  }
+
+  /// Whether a stored response is fresh, and the same for every request.
+  ///
+  /// - Parameter freshUntil: the value of `freshUntil` when the response arrived, perhaps in another worker with
+  ///   another `maxAge`. The current `maxAge` limits it.
+  public func isPlainlyFresh(
+    freshUntil: Int, headers: HeaderFields, responseTime: Int, now: Int
+  ) -> Bool {
+    Freshness.isWithin(maxAge, since: responseTime, at: now) && now < freshUntil
+      && !headers.lines.contains { $0.name == "vary" }
+  }
+}
+
+extension CachePolicy {
+  /// Explains why a stored response is fresh or stale, for `query`. The text has numbers and names of fields only, so
+  /// it reveals no secrets.
+  public func explain(_ response: CachedResponse, now: Int) -> String {
+    let freshness = Freshness(of: response, maxAge: maxAge)
+    let age = freshness.age(at: now)
+    guard freshness.isWithinLimit(at: now) else {
+      return now < response.responseTime
+        ? "stale: stored in the future of this clock"
+        : "stale: stored or last validated more than max-age (\(maxAge) s) ago"
+    }
+    if freshness.control.noCache { return "stale: Cache-Control: no-cache requires validation each time" }
+    let lifetime = freshness.lifetime
+    let source =
+      switch freshness.basis {
+      case .maxAge: "Cache-Control: max-age=\(lifetime)"
+      case .expires: "Expires, \(lifetime) s after Date"
+      case .invalidExpires: "Expires is invalid, which counts as past"
+      case .heuristic: "a tenth of the time between Last-Modified and Date, \(lifetime) s"
+      case .none: "no Cache-Control: max-age, Expires or Last-Modified"
+      }
+    let state = freshness.isFresh(at: now) ? "fresh" : "stale"
+    return "\(state): \(source); age \(age) s\(grace(freshness, now: now))"
+  }
+
+  private func grace(_ freshness: Freshness, now: Int) -> String {
+    guard !freshness.isFresh(at: now) else { return freshness.control.immutable ? "; immutable" : "" }
+    if freshness.control.mustRevalidate { return "; must-revalidate" }
+    let control = freshness.control
+    var grants: [String] = []
+    if freshness.mayBeStale(by: control.staleWhileRevalidate, at: now) { grants.append("stale-while-revalidate") }
+    if freshness.mayBeStale(by: control.staleIfError, at: now) { grants.append("stale-if-error") }
+    return grants.isEmpty ? "" : "; within \(grants.joined(separator: " and "))"
+  }
 }

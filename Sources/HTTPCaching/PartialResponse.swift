@@ -60,8 +60,6 @@ public struct PartialResponse: Sendable, Hashable {
     case whole
     /// Neither: the whole must be requested.
     case rangeMismatch
-    /// No statement about the content, such as a server error: the rest may be requested again.
-    case none
   }
 
   /// - Parameters:
@@ -75,9 +73,8 @@ public struct PartialResponse: Sendable, Hashable {
     switch status {
     case 206: break
     case 200..<300: return .whole
-    // 412 is not a valid answer to If-Range; a server that sends it would do so again.
-    case 412, 416: return .rangeMismatch
-    default: return .none
+    // Also an error: it may be about the range alone.
+    default: return .rangeMismatch
     }
     let ranges = answerHeaders.values(of: "content-range")
     guard url == self.url, ranges.count == 1, let range = ContentRange(ranges[0]), range.first == offset,
@@ -124,5 +121,41 @@ public struct PartialResponse: Sendable, Hashable {
 
   static func isMultipart(_ headers: HeaderFields) -> Bool {
     headers["content-type"]?.lowercased().hasPrefix("multipart/") ?? false
+  }
+}
+
+/// The first bytes of a representation, which a client asks for if it may not need the rest (RFC 9110 sections 14.2 and
+/// 15.3.7).
+public struct FirstRange: Sendable, Hashable {
+  /// The number of bytes that are asked for.
+  public let byteCount: Int64
+
+  public init(byteCount: Int64) { self.byteCount = byteCount }
+
+  public var requestFields: HeaderFields { ["range": "bytes=0-\(byteCount - 1)"] }
+
+  /// The meaning of an answer to `requestFields`.
+  public enum Answer: Sendable, Hashable {
+    /// The first `count` bytes. The other values are the fields and the length of the whole response.
+    case start(count: Int64, HeaderFields, completeLength: Int64)
+    /// A whole response: the server ignores the range.
+    case whole
+    /// Neither: the whole must be requested.
+    case mismatch
+  }
+
+  /// - Parameter contentLength: bytes of the answer's body, if it tells.
+  public func answer(status: Int, headers: HeaderFields, contentLength: Int64?) -> Answer {
+    guard status == 206 else { return (200..<300).contains(status) ? .whole : .mismatch }
+    let ranges = headers.values(of: "content-range")
+    guard ranges.count == 1, let range = ContentRange(ranges[0]), range.first == 0, let length = range.completeLength,
+      range.count == min(length, byteCount), contentLength == nil || contentLength == range.count,
+      !PartialResponse.isCoded(headers), !PartialResponse.isMultipart(headers)
+    else { return .mismatch }
+    var whole = headers
+    whole.remove("content-range")
+    whole.remove("content-length")
+    whole.append("content-length", String(length))
+    return .start(count: range.count, whole, completeLength: length)
   }
 }

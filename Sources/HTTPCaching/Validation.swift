@@ -43,8 +43,11 @@ public enum Validation {
 
   static func lastModified(of headers: HeaderFields) -> String? { first("last-modified", of: headers) }
 
+  /// A value with a control character, as a damaged cache may have it, cannot be sent.
   private static func first(_ name: String, of headers: HeaderFields) -> String? {
-    headers.lines.first { $0.name == name && !$0.value.isEmpty }?.value
+    headers.lines.first {
+      $0.name == name && !$0.value.isEmpty && $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }?.value
   }
 }
 

@@ -28,12 +28,6 @@ public enum Vary {
     return normalized(stored.selectingFields[name], of: name) == normalized(requestHeaders[name], of: name)
   }
 
-  /// The names of the fields in Vary by which the stored response does not match a request with these headers; `*`
-  /// matches none.
-  public static func differences(_ stored: CachedResponse, _ requestHeaders: HeaderFields) -> [String] {
-    names(in: stored.headers).filter { !matches(stored, requestHeaders, in: $0) }
-  }
-
   /// The index of the most recent stored response that may answer the request.
   static func newest(of stored: [CachedResponse], for requestHeaders: HeaderFields) -> Int? {
     if stored.count == 1 { return matches(stored[0], requestHeaders) ? 0 : nil }

@@ -11,9 +11,9 @@ public struct DataURL: Sendable, Hashable {
   public let mediaType: String
   public let body: [UInt8]
 
-  /// Whether `text` begins with `data:` in any case.
+  /// Whether `text` begins with `data:` in any case, after blanks (WHATWG URL section 4.4).
   public static func isDataURL(_ text: String) -> Bool {
-    text.utf8.prefix(scheme.count).elementsEqual(scheme) { $0.asciiLowercased == $1 }
+    text.utf8.drop { $0 <= 0x20 }.prefix(scheme.count).elementsEqual(scheme) { $0.asciiLowercased == $1 }
   }
 
   /// The part of a `data:` URL that may be shown: everything before its comma, at most 256 bytes.
@@ -37,11 +37,13 @@ public struct DataURL: Sendable, Hashable {
   private static let whiteSpace = Array("\t\n\u{C}\r ".utf8)
 
   private static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> Result<DataURL, Invalid> {
-    let url = bytes[..<(bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex)]
+    let end = bytes.lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? bytes.startIndex
+    let trimmed = bytes[..<end].drop { $0 <= 0x20 }
+    let url = trimmed[..<(trimmed.firstIndex(of: UInt8(ascii: "#")) ?? trimmed.endIndex)]
     guard let comma = url.firstIndex(of: UInt8(ascii: ",")) else {
       return .failure(Invalid(description: "it must have a comma before its content"))
     }
-    var description = Array(url[scheme.count..<comma]).trimmingBlanks
+    var description = Array(url[(url.startIndex + scheme.count)..<comma]).trimmingBlanks
     let isBase64 = removeBase64Mark(from: &description)
     var body = PercentEncoding.decoded(url[(comma + 1)...])
     if isBase64 {

@@ -42,8 +42,22 @@ public enum Timestamp {
 
   private static func withoutZone(_ unixSeconds: Int) -> String {
     let time = CivilTime(unixSeconds: unixSeconds)
-    let clock = "\(twoDigits(time.hour)):\(twoDigits(time.minute)):\(twoDigits(time.second))"
-    return "\(fourDigits(time.year))-\(twoDigits(time.month))-\(twoDigits(time.day))T\(clock)"
+    // Digit by digit, since each result of a load has a time.
+    var text = Array("0000-00-00T00:00:00".utf8)
+    func write(_ number: Int, endingAt last: Int) {
+      var (rest, place) = (number, last)
+      while rest > 0 {
+        text[place] += UInt8(rest % 10)
+        (rest, place) = (rest / 10, place - 1)
+      }
+    }
+    write(time.year, endingAt: 3)
+    write(time.month, endingAt: 6)
+    write(time.day, endingAt: 9)
+    write(time.hour, endingAt: 12)
+    write(time.minute, endingAt: 15)
+    write(time.second, endingAt: 18)
+    return String(decoding: text, as: UTF8.self)
   }
 }
 

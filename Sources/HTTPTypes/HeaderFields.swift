@@ -19,7 +19,7 @@ public struct HeaderField: Sendable {
   }
 
   /// Creates a field from the bytes of a message. A value that is not UTF-8 is decoded as ISO-8859-1 (RFC 9110 section
-  /// 5.5), so that different values stay different.
+  /// 5.5), so that different values stay different; in a Location, as in browsers, it is percent-encoded.
   public init(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     self.name =
       name.isASCII
@@ -33,7 +33,17 @@ public struct HeaderField: Sendable {
       value.isASCII
       ? String(decoding: value, as: UTF8.self)
       : String(validating: value, as: UTF8.self)
-        ?? String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+        ?? (self.name == "location" ? Self.percentEncoded(value) : Self.latin1(value))
+  }
+}
+
+extension HeaderField {
+  private static func latin1(_ value: UnsafeRawBufferPointer) -> String {
+    String(String.UnicodeScalarView(value.lazy.map { Unicode.Scalar($0) }))
+  }
+
+  private static func percentEncoded(_ value: UnsafeRawBufferPointer) -> String {
+    String(decoding: value.flatMap { $0 < 0x80 ? [$0] : PercentEncoding.encoded($0) }, as: UTF8.self)
   }
 }
 
@@ -95,4 +105,39 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
   public mutating func append(_ name: String, _ value: String) { lines.append(HeaderField(name, value)) }
 
   public mutating func remove(_ name: String) { lines.removeAll { $0.isNamed(name) } }
+}
+
+/// The range of bytes that a response holds: the value of Content-Range (RFC 9110 section 14.4).
+public struct ContentRange: Sendable, Hashable {
+  public let first: Int64
+  /// Inclusive.
+  public let last: Int64
+  /// Bytes of the whole content; nil if the server does not tell.
+  public let completeLength: Int64?
+
+  public var count: Int64 { last - first + 1 }
+
+  /// Fails for a unit other than bytes, for a malformed range, and for the unsatisfied range of a 416.
+  public init?(_ value: String) {
+    let parts = value.split(separator: " ", omittingEmptySubsequences: false)
+    guard parts.count == 2, parts[0].lowercased() == "bytes" else { return nil }
+    let numbers = parts[1].split(separator: "/", omittingEmptySubsequences: false)
+    guard numbers.count == 2 else { return nil }
+    let ends = numbers[0].split(separator: "-", omittingEmptySubsequences: false)
+    guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last,
+      last < .max  // `count` must not overflow.
+    else { return nil }
+    self.first = first
+    self.last = last
+    if numbers[1] == "*" {
+      completeLength = nil
+    } else {
+      guard let length = Self.number(numbers[1]), last < length else { return nil }
+      completeLength = length
+    }
+  }
+
+  private static func number(_ digits: Substring) -> Int64? {
+    digits.utf8.allSatisfy(\.isASCIIDigit) ? Int64(digits) : nil
+  }
 }

@@ -1,41 +1,41 @@
+internal import CIDN2
 internal import Platform
 
-/// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (RFC 3986 section 3.2.2).
+/// The host of a URL: a name, an IPv4 address, or an IPv6 address in brackets (WHATWG URL section 3.5, "host parser").
 enum URLHost {
-  /// Writes `host` in lower case, and a name beyond ASCII in Punycode.
+  /// Writes `host` in the form in which it is sent: a name in lower case and ASCII (UTS 46), an address in its shortest
+  /// form (RFC 5952, but all in hexadecimal digits).
   static func normalized(
     _ host: Slice<UnsafeBufferPointer<UInt8>>, _ write: (UInt8) -> Void
   ) throws(ResourceURLError) {
     guard let first = host.first else { throw ResourceURLError(.host, "the URL must have a host") }
     if first == UInt8(ascii: "[") {
-      guard host.last == UInt8(ascii: "]"), isIPv6(String(decoding: host.dropFirst().dropLast(), as: UTF8.self)) else {
+      guard host.last == UInt8(ascii: "]"), let address = address6(host.dropFirst().dropLast()) else {
         throw ResourceURLError(.host, "the host of the URL must be a valid IPv6 address if it is in brackets")
       }
+      return "[\(address)]".utf8.forEach(write)
+    }
+    if host.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: "%") }), !endsInNumber(host) {
+      try check(host)
       return host.forEach { write($0.asciiLowercased) }
     }
-    guard host.allSatisfy({ $0 < 0x80 }) else {
-      let name = try international(Array(host)[...])
-      return try name.withUnsafeBufferPointer { name in
-        Result { () throws(ResourceURLError) in try check(name[...]) }
-      }.map { name.forEach(write) }.get()
+    let name = try ascii(PercentEncoding.decoded(Array(host)))
+    try name.withUnsafeBufferPointer { bytes in
+      Result { () throws(ResourceURLError) in try check(bytes[...]) }
+    }.get()
+    guard endsInNumber(name) else { return name.forEach(write) }
+    guard let address = address4(name) else {
+      throw ResourceURLError(.host, "the host of the URL must be a valid IPv4 address if it ends in a number")
     }
-    try check(host)
-    for byte in host { write(byte.asciiLowercased) }
-  }
-
-  /// Whether a text is an IPv6 address (RFC 4291 section 2.2) without a zone.
-  private static func isIPv6(_ text: String) -> Bool {
-    var address = in6_addr()
-    return inet_pton(AF_INET6, text, &address) == 1
+    let bytes = [24, 16, 8, 0].map { String(address >> $0 & 0xff) }
+    bytes.joined(separator: ".").utf8.forEach(write)
   }
 
   /// - Parameter name: must be ASCII.
   private static func check(_ name: Slice<UnsafeBufferPointer<UInt8>>) throws(ResourceURLError) {
-    // RFC 3986 allows more characters in a name, but no host has them and libcurl accepts none of them.
+    // The standard permits more characters, but no host has them and libcurl accepts none of them.
     if let bad = name.first(where: { !$0.isUnreserved }) {
-      let shown = String(UnicodeScalar(bad))
-      let hint = shown == "%" ? "; a host cannot be percent-encoded" : ""
-      throw ResourceURLError(.host, "the host of the URL must not have the character '\(shown)'\(hint)")
+      throw ResourceURLError(.host, "the host of the URL must not have the character '\(UnicodeScalar(bad))'")
     }
     guard name.count <= 255 else {
       throw ResourceURLError(.host, "the host of the URL must not be longer than 255 bytes")
@@ -45,26 +45,71 @@ enum URLHost {
     }
   }
 
-  /// Lowercases a name and encodes it in Punycode label by label (RFC 5891 without its tables: names that a registry
-  /// would refuse are left to DNS).
-  private static func international(_ host: ArraySlice<UInt8>) throws(ResourceURLError) -> [UInt8] {
-    let name = String(decoding: host, as: UTF8.self).lowercased()
-    var output: [UInt8] = []
-    // U+3002, U+FF0E and U+FF61 are full stops too (RFC 3490 section 3.1).
-    let labels = name.unicodeScalars.split(omittingEmptySubsequences: false) {
-      ".\u{3002}\u{FF0E}\u{FF61}".unicodeScalars.contains($0)
+  /// A name in lower case and ASCII (UTS 46 section 4). As in curl, the rules are those of IDNA2008, or those before if
+  /// these forbid the name, as they do with emoji.
+  private static func ascii(_ name: [UInt8]) throws(ResourceURLError) -> [UInt8] {
+    if name.allSatisfy({ $0 < 0x80 }) { return name.map(\.asciiLowercased) }
+    for flags in [IDN2_NONTRANSITIONAL, IDN2_TRANSITIONAL] where !name.contains(0) {
+      var output: UnsafeMutablePointer<UInt8>?
+      guard idn2_lookup_u8(name + [0], &output, Int32(flags.rawValue)) == IDN2_OK.rawValue, let output else { continue }
+      defer { idn2_free(output) }
+      return Array(String(cString: output).utf8)
     }
-    for (index, label) in labels.enumerated() {
-      if index > 0 { output.append(UInt8(ascii: ".")) }
-      if label.allSatisfy(\.isASCII) {
-        output += label.map { UInt8($0.value) }
-      } else {
-        guard let encoded = Punycode.encode(label.map(\.value)) else {
-          throw ResourceURLError(.host, "a label of the URL's host must not be longer than 63 bytes")
-        }
-        output += Array("xn--".utf8) + encoded
-      }
+    throw ResourceURLError(.host, "the host of the URL must be a valid international name (UTS 46)")
+  }
+
+  /// Whether the last label is a number ("ends in a number checker").
+  static func endsInNumber(_ name: some BidirectionalCollection<UInt8>) -> Bool {
+    let whole = name.last == UInt8(ascii: ".") ? name.dropLast() : name[...]
+    let label = whole.suffix(from: whole.lastIndex(of: UInt8(ascii: ".")).map(whole.index(after:)) ?? whole.startIndex)
+    guard label.first?.isASCIIDigit == true else { return false }
+    return label.allSatisfy(\.isASCIIDigit) || number(Array(label)) != nil
+  }
+
+  /// An IPv4 address of one to four numbers, the last of which takes the rest ("IPv4 parser").
+  private static func address4(_ name: [UInt8]) -> UInt32? {
+    var parts = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    if parts.last?.isEmpty == true { parts.removeLast() }
+    guard parts.count <= 4 else { return nil }
+    var address: UInt64 = 0
+    for (index, part) in parts.enumerated() {
+      guard let number = number(Array(part)) else { return nil }
+      let isLast = index == parts.count - 1
+      guard number < (isLast ? 1 << UInt64(8 * (4 - index)) : 256) else { return nil }
+      address |= isLast ? number : number << UInt64(8 * (3 - index))
     }
-    return output
+    return UInt32(address)
+  }
+
+  /// A number in decimal, octal (`0` first) or hexadecimal digits (`0x` first); at most 2^32 ("IPv4 number parser").
+  private static func number(_ digits: [UInt8]) -> UInt64? {
+    let lowercased = digits.map(\.asciiLowercased)
+    let isHexadecimal = lowercased.starts(with: "0x".utf8)
+    let radix = isHexadecimal ? 16 : lowercased.first == UInt8(ascii: "0") && lowercased.count > 1 ? 8 : 10
+    guard !digits.isEmpty else { return nil }
+    var number: UInt64 = 0
+    for digit in lowercased.dropFirst(isHexadecimal ? 2 : 0) {
+      guard let value = digit.hexadecimalValue, value < radix else { return nil }
+      number = min(number * UInt64(radix) + UInt64(value), 1 << 32)
+    }
+    return number
+  }
+
+  /// An IPv6 address without a zone, with the longest run of zeros compressed ("IPv6 serializer").
+  private static func address6(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> String? {
+    var address = in6_addr()
+    guard inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1 else { return nil }
+    let bytes = withUnsafeBytes(of: &address) { Array($0) }
+    let pieces = stride(from: 0, to: 16, by: 2).map { Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]) }
+    var zeros = 0..<0
+    for start in pieces.indices {
+      let end = pieces[start...].firstIndex { $0 != 0 } ?? pieces.endIndex
+      if end - start > max(zeros.count, 1) { zeros = start..<end }
+    }
+    func joined(_ pieces: ArraySlice<Int>) -> String {
+      pieces.map { String($0, radix: 16) }.joined(separator: ":")
+    }
+    return zeros.isEmpty
+      ? joined(pieces[...]) : "\(joined(pieces[..<zeros.lowerBound]))::\(joined(pieces[zeros.upperBound...]))"
   }
 }

@@ -2,8 +2,8 @@ internal import Platform
 internal import Threads
 
 /// An errno.
-struct SystemError: Error {
-  let number: Int32
+public struct SystemError: Error {
+  public let number: Int32
 }
 
 /// read(2) that waits for input even on a non-blocking descriptor. 0 is the end of the input.
@@ -17,12 +17,17 @@ func writeOutput(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Resul
   retrying(descriptor, until: POLLOUT) { write(descriptor, buffer.baseAddress, buffer.count) }
 }
 
+/// Writes all bytes, even to a non-blocking descriptor.
+public func writeAll(_ bytes: [UInt8], to descriptor: Int32) throws(SystemError) {
+  var rest = bytes[...]
+  while !rest.isEmpty { rest = rest.dropFirst(try rest.withUnsafeBytes { writeOutput(descriptor, $0) }.get()) }
+}
+
 private func retrying(_ descriptor: Int32, until ready: Int32, _ call: () -> Int) -> Result<Int, SystemError> {
   while true {
-    let count = call()
+    let count = retryingOnInterrupt(call)
     if count >= 0 { return .success(count) }
     switch errno {
-    case EINTR: continue
     case EAGAIN, EWOULDBLOCK:
       // The result of poll is ignored: the next call shows whether the descriptor is ready.
       var entry = pollfd(fd: descriptor, events: Int16(ready), revents: 0)
@@ -75,7 +80,7 @@ extension WakeupPipe {
       pollfd(fd: output, events: 0, revents: 0),
       pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
     ]
-    while poll(&entries, 2, -1) < 0, errno == EINTR {}
+    _ = retryingOnInterrupt { poll(&entries, 2, -1) }
     if entries[1].revents != 0 { reset() }
     if entries[0].revents & Int16(POLLNVAL) != 0 { return EBADF }
     return entries[0].revents & Int16(POLLERR | POLLHUP) != 0 ? EPIPE : nil

@@ -1,3 +1,5 @@
+public import Text
+
 /// The content of one line, validated by JSON-RPC 2.0. Methods are not checked here.
 public enum Incoming: Sendable, Equatable {
   case call(Call)
@@ -46,7 +48,7 @@ extension Incoming {
   static let maxCalls = 100_000
 
   /// The result for a line that was skipped because it is too long.
-  public static func tooLong(limit: Int) -> Incoming {
+  static func tooLong(limit: Int) -> Incoming {
     .call(.refused(.invalidRequest("a line must not be longer than \(limit) bytes"), id: nil))
   }
 
@@ -104,5 +106,43 @@ extension Call {
     var request = Request(id: id, method: method, params: params)
     request.ignoredMembers = ignoredMembers
     self = .request(request)
+  }
+}
+
+/// The id of a request, by which a host matches responses to requests.
+public enum RequestID: Hashable, Sendable {
+  /// Within ±(2^53 − 1), which every JSON library keeps exactly.
+  case integer(Int64)
+  /// At most 256 bytes of UTF-8.
+  case string(ExactString)
+
+  /// Fails for every value that is not a valid id, `null` included.
+  public init?(_ value: JSON) {
+    switch value {
+    case .integer(let number) where number.magnitude < 1 << 53: self = .integer(number)
+    case .string(let text) where text.utf8.count <= 256: self = .string(ExactString(text))
+    default: return nil
+    }
+  }
+
+  public var json: JSON {
+    switch self {
+    case .integer(let number): .integer(number)
+    case .string(let string): .string(string.text)
+    }
+  }
+}
+
+extension JSONWriter {
+  public mutating func value(_ id: RequestID) {
+    switch id {
+    case .integer(let number): value(number)
+    case .string(let string): value(string.text)
+    }
+  }
+
+  public mutating func member(_ name: StaticString, _ id: RequestID) {
+    key(name)
+    value(id)
   }
 }

@@ -34,7 +34,7 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   }
 
   /// The names of `members` must be distinct.
-  public init(distinct members: [Member]) { self.members = members }
+  init(distinct members: [Member]) { self.members = members }
 
   public var isEmpty: Bool { members.isEmpty }
 

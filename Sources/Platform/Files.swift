@@ -23,6 +23,17 @@ public func writeDescriptor(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ c
   write(descriptor, bytes, count)
 }
 
+/// Repeats a system call while a signal interrupts it (EINTR). Other errors are left in `errno`.
+///
+/// - Parameter call: returns a negative number after an error.
+@inlinable @inline(__always)
+public func retryingOnInterrupt<Result: SignedInteger>(_ call: () -> Result) -> Result {
+  while true {
+    let result = call()
+    if result >= 0 || errno != EINTR { return result }
+  }
+}
+
 /// The path of the file that this process runs; nil if the system does not tell it.
 public func pathOfThisExecutable() -> String? {
   var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)

@@ -31,3 +31,25 @@ public struct Instant: InstantProtocol, Sendable {
   public static func += (instant: inout Instant, duration: Duration) { instant = instant + duration }
   public static func < (one: Instant, other: Instant) -> Bool { one.sinceBoot < other.sinceBoot }
 }
+
+/// The clock of the calendar, which users and other machines set.
+public enum WallClock {
+  /// The Unix time in milliseconds.
+  public static var milliseconds: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
+  }
+
+  /// The Unix time in seconds of an instant of the monotonic clock.
+  public static func seconds(at instant: Instant) -> Int {
+    time(nil) + Int(Instant.now.duration(to: instant).components.seconds)
+  }
+
+  /// The Unix time in seconds, to the microsecond.
+  public static var now: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec / 1000) / 1_000_000
+  }
+}

@@ -1,3 +1,10 @@
+/// The arguments of the command line after the name of the program, from the parameters of a C `main`.
+public func commandLine(
+  _ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+) -> [String] {
+  (1..<max(1, Int(count))).compactMap { arguments[$0].map { String(cString: $0) } }
+}
+
 #if canImport(Darwin)
   private let descriptorResource = RLIMIT_NOFILE
   /// Setrlimit refuses more than this.

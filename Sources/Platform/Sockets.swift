@@ -36,3 +36,14 @@ public func limitRetransmission(of descriptor: Int32, milliseconds: Int64) {
   #endif
   _ = setsockopt(descriptor, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
 }
+
+/// Whether a status of getaddrinfo(3) means that it is certain that the name has no address.
+public func isNoAddress(_ status: Int32) -> Bool {
+  #if canImport(Darwin)
+    let noData = EAI_NODATA
+  #else
+    // EAI_NODATA, which glibc defines for _GNU_SOURCE only. Musl does not use it.
+    let noData: Int32 = -5
+  #endif
+  return status == EAI_NONAME || status == noData
+}

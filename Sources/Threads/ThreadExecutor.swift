@@ -130,3 +130,33 @@ public final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     return true
   }
 }
+
+/// Ends a process that cannot work without a thread or descriptor, with the status EX_OSERR (sysexits.h).
+func exitWithoutResource(_ name: String) -> Never {
+  let line = Array("imageworker: the system cannot create another \(name): \(String(cString: strerror(errno)))\n".utf8)
+  _ = writeDescriptor(STDERR_FILENO, line, line.count)
+  _exit(EX_OSERR)
+}
+
+/// Starts a detached thread with a stack of 1 MB that runs `body` and ends with it.
+///
+/// - Parameter name: shown by debuggers and `top -H`; cut to 15 characters.
+public func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
+  guard let thread = PosixThread(name: name, stackSize: 1 << 20, body) else {
+    exitWithoutResource("thread")
+  }
+  thread.detach()
+}
+
+extension Actor {
+  /// `assumeIsolated` that keeps the type of the thrown error, unlike the standard library's.
+  public nonisolated func assumeIsolatedThrowing<Value: Sendable, Failure>(
+    _ work: (isolated Self) throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    // The cast only drops the isolation that the check above proves, as the standard library does.
+    preconditionIsolated()
+    return try withoutActuallyEscaping(work) { work throws(Failure) in
+      try unsafeBitCast(work, to: ((Self) throws(Failure) -> Value).self)(self)
+    }
+  }
+}

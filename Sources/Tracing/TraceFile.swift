@@ -39,28 +39,22 @@ struct TraceFile: ~Copyable {
 
   deinit { close(descriptor) }
 
-  func write(_ writes: [TracePages.Write]) throws(TraceError) {
-    for write in writes {
-      var done = 0
-      while done < write.bytes.count {
-        let count = write.bytes.withUnsafeBytes { bytes in
+  /// Writes bytes, the last of which are the `tail` of the file. After a failure, the file ends with the earlier events.
+  func write(_ write: TracePages.Write) throws(TraceError) {
+    var done = 0
+    while done < write.bytes.count {
+      let count = write.bytes.withUnsafeBytes { bytes in
+        retryingOnInterrupt {
           pwrite(descriptor, bytes.baseAddress! + done, bytes.count - done, off_t(write.offset) + off_t(done))
         }
-        if count < 0 && errno == EINTR { continue }
-        guard count > 0 else {
-          let error = TraceError(message: String(cString: strerror(count < 0 ? errno : ENOSPC)))
-          dropIncompletePage(at: write.offset + Int64(done))
-          throw error
-        }
-        done += count
       }
+      guard count > 0 else {
+        let error = TraceError(message: String(cString: strerror(count < 0 ? errno : ENOSPC)))
+        // The format allows an array without its closing bracket.
+        _ = ftruncate(descriptor, off_t(write.offset))
+        throw error
+      }
+      done += count
     }
-  }
-
-  /// Shortens the file to complete pages after a failed write, if that was to make it longer.
-  private func dropIncompletePage(at end: Int64) {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, Int64(status.st_size) == end else { return }
-    _ = ftruncate(descriptor, off_t(end) / off_t(TracePages.pageSize) * off_t(TracePages.pageSize))
   }
 }

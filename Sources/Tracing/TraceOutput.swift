@@ -11,8 +11,10 @@ struct TraceOutput: ~Copyable {
   /// The number of events that were not written because they were too long.
   private(set) var refusedCount = 0
   private(set) var error: TraceError?
-  /// The end of the overwritten events in the header; nil if there are none.
-  private var headerDrop: Int64?
+  /// Whether the file has its largest size. Nothing more is written then.
+  private(set) var isFull = false
+  /// The latest time of an event.
+  private var latest: Int64 = 0
 
   /// The first bytes of each trace, by which an earlier one is recognised.
   static let beginning = Array("[{\"name\":\"process_name\",\"ph\":\"M\"".utf8)
@@ -25,13 +27,11 @@ struct TraceOutput: ~Copyable {
     self.file = consume file
     self.worker = worker
     pages = TracePages(limit: limit, tail: Self.tail)
-    updateHeader()
+    writeName(of: worker)
     flush()
     if let error { throw error }
   }
 
-  /// How many times the file has begun to overwrite its oldest events.
-  var lap: Int { pages.lap }
   var byteCount: Int64 { pages.byteCount }
 
   // MARK: - Events
@@ -70,47 +70,45 @@ struct TraceOutput: ~Copyable {
 
   mutating func writeName(of group: TraceGroup) {
     text.appendName(of: group)
-    write(endingAt: .min, count: 2)
+    write(endingAt: 0, count: 2)
   }
 
   mutating func writeName(of row: TraceRow) {
     text.appendName(of: row)
-    write(endingAt: .min, count: 2)
+    write(endingAt: 0, count: 2)
   }
 
   private mutating func write(endingAt time: Int64, count: Int = 1) {
     defer { text.removeAll() }
-    guard error == nil else { return }
-    guard text.withBytes({ pages.append($0, endingAt: time) }) else {
+    guard error == nil, !isFull else { return }
+    guard text.withBytes({ $0.count <= pages.room }) else {
       refusedCount += count
       return
     }
+    guard pages.hasSpace else { return end() }
+    text.withBytes { pages.append($0) }
     eventCount += count
-    if pages.finishedBytes > Self.maxPendingBytes { flush() }
+    latest = max(latest, time)
+    if pages.pendingBytes > Self.maxPendingBytes { flush() }
+  }
+
+  /// Says in the file that it is full.
+  private mutating func end() {
+    isFull = true
+    text.removeAll()
+    text.appendInstant(
+      TraceLabel("trace full", "trace"), TraceRow(pid: worker.pid, tid: 0, name: ""), at: latest, .all, nil)
+    text.withBytes { pages.append($0) }
+    eventCount += 1
   }
 
   // MARK: - The file
 
-  /// Sets the first page: the name of the process, and where the trace begins if older events were overwritten.
-  private mutating func updateHeader() {
-    text.removeAll()
-    text.appendName(of: worker)
-    if let time = pages.droppedUntil {
-      let row = TraceRow(pid: worker.pid, tid: 0, name: "")
-      text.appendComma()
-      text.appendInstant(TraceLabel("older events dropped", "trace"), row, at: max(0, time), .all, nil)
-    }
-    pages.setHeader(text.withBytes { Array($0) } + Array(",\n".utf8))
-    text.removeAll()
-    headerDrop = pages.droppedUntil
-  }
-
   /// Writes all events so far to the file.
   mutating func flush() {
-    guard error == nil else { return }
-    if pages.droppedUntil != headerDrop { updateHeader() }
+    guard error == nil, let write = pages.takeWrite() else { return }
     do throws(TraceError) {
-      try file?.write(pages.takeWrites())
+      try file?.write(write)
     } catch {
       self.error = error
     }

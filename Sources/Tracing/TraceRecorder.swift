@@ -16,7 +16,9 @@ public final class TraceRecorder: Sendable {
     public var bytes: Int64
     /// The number of events and records that were dropped because they came too fast or were too long.
     public var dropped: Int
-    /// Why the trace has ended before it was stopped.
+    /// Whether the trace has ended before it was stopped because its file has its largest size.
+    public var isFull: Bool
+    /// Why the file could not be written.
     public var error: TraceError?
   }
 
@@ -24,6 +26,8 @@ public final class TraceRecorder: Sendable {
     var records: [Record] = []
     /// The records dropped since the thread last took some.
     var dropped = 0
+    /// Whether no more records are taken.
+    var hasEnded = false
     var isStopping = false
     var onStop: [@Sendable (Summary) -> Void] = []
     var summary: Summary?
@@ -41,17 +45,18 @@ public final class TraceRecorder: Sendable {
   /// Opens the file and starts the thread.
   ///
   /// - Parameters:
-  ///   - limit: the largest size of the file in bytes, at least `minLimit`. The oldest events are overwritten.
+  ///   - limit: the largest size of the file in bytes, at least `minLimit`. The trace ends when it is reached.
   ///   - label: describes the process.
-  ///   - onFailure: called on the thread of the trace, once, if the file can no longer be written.
+  ///   - onEnd: called on the thread of the trace, once, if the trace ends before it is stopped: the file is full or can
+  ///     no longer be written. The argument is the reason.
   public convenience init(
-    path: String, limit: Int64, label: String, onFailure: @escaping @Sendable (TraceError) -> Void
+    path: String, limit: Int64, label: String, onEnd: @escaping @Sendable (String) -> Void
   ) throws(TraceError) {
-    try self.init(path: path, limit: limit, label: label, maxRecords: Self.maxRecords, onFailure: onFailure)
+    try self.init(path: path, limit: limit, label: label, maxRecords: Self.maxRecords, onEnd: onEnd)
   }
 
   init(
-    path: String, limit: Int64, label: String, maxRecords: Int, onFailure: @escaping @Sendable (TraceError) -> Void
+    path: String, limit: Int64, label: String, maxRecords: Int, onEnd: @escaping @Sendable (String) -> Void
   ) throws(TraceError) {
     self.path = path
     self.maxRecords = maxRecords
@@ -59,12 +64,13 @@ public final class TraceRecorder: Sendable {
     let writer = try TraceWriter(file: TraceFile(path), limit: limit, start: start, label: label)
     // Nonisolated: the thread below is the only user of the writer from here on.
     nonisolated(unsafe) let handedOver = writer
-    startThread(name: "trace") { [state] in Self.run(handedOver, state, wakeAt: maxRecords / 2, onFailure) }
+    startThread(name: "trace") { [state] in Self.run(handedOver, state, wakeAt: maxRecords / 2, onEnd) }
   }
 
   /// Adds a record. May be called on any thread.
   public func add(_ record: @escaping Record) {
     let count = state.withLock { state -> Int in
+      guard !state.hasEnded else { return 0 }
       guard state.records.count < maxRecords, !state.isStopping else {
         state.dropped += 1
         return 0
@@ -96,10 +102,10 @@ public final class TraceRecorder: Sendable {
   }
 
   private static func run(
-    _ writer: TraceWriter, _ state: Locked<State>, wakeAt count: Int, _ onFailure: (TraceError) -> Void
+    _ writer: TraceWriter, _ state: Locked<State>, wakeAt count: Int, _ onEnd: (String) -> Void
   ) {
     var dropped = 0
-    var hasFailed = false
+    var hasEnded = false
     while true {
       _ = state.wait { $0.records.isEmpty && !$0.isStopping ? nil : () }
       _ = state.wait(timeout: interval) { $0.isStopping || $0.records.count >= count ? () : nil }
@@ -108,20 +114,22 @@ public final class TraceRecorder: Sendable {
         return (state.records, state.dropped, state.isStopping)
       }
       dropped += lost
-      if !hasFailed {
+      if !hasEnded {
         for record in records { record(writer) }
         if lost > 0 { writer.lost(lost, at: .now) }
         writer.flush()
       }
-      if let error = writer.error, !hasFailed {
-        hasFailed = true
-        onFailure(error)
+      if let reason = writer.reasonOfEnd, !hasEnded {
+        hasEnded = true
+        state.withLock { $0.hasEnded = true }
+        onEnd(reason)
       }
       guard !isStopping else { break }
     }
     writer.close()
     let summary = Summary(
-      events: writer.eventCount, bytes: writer.byteCount, dropped: dropped + writer.refusedCount, error: writer.error)
+      events: writer.eventCount, bytes: writer.byteCount, dropped: dropped + writer.refusedCount,
+      isFull: writer.isFull, error: writer.error)
     let waiting = state.withLock { state in
       state.summary = summary
       return state.onStop

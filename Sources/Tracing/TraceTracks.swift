@@ -18,14 +18,10 @@ public final class TraceGroup {
   fileprivate var lanes = TraceLanes()
   fileprivate var laneRows: [TraceRow] = []
   fileprivate var companion: TraceGroup?
-  /// The last lap of the ring in which the group was used.
-  fileprivate var lastLap = 0
 
   fileprivate init(pid: Int, name: String, sortIndex: Int) {
     (self.pid, self.name, self.sortIndex) = (pid, name, sortIndex)
   }
-
-  var allRows: [TraceRow] { laneRows + rows.values.sorted { $0.tid < $1.tid } }
 }
 
 /// A row of a group: a thread, in the terms of the format.
@@ -48,8 +44,7 @@ public final class TraceRow {
   }
 }
 
-/// The groups of a trace. The events that name them are lost when the ring of pages begins again; they are then written
-/// again, except those of groups that were not used in the last lap.
+/// The groups of a trace.
 struct TraceTracks {
   /// The number of the group of this process itself.
   static let worker = 1
@@ -59,29 +54,22 @@ struct TraceTracks {
   private static let lastGroups = 1_000_000
   private static let others = TraceGroupKey("", -1)
 
-  /// The largest number of groups at a time, companions not included. Further ones share one.
-  let maxGroups: Int
+  /// The largest number of groups, companions not included. Further ones share one.
+  private static let maxGroups = 2000
   let worker: TraceGroup
   private var groups: [TraceGroupKey: TraceGroup] = [:]
   private var lastPID = Self.worker
 
   /// - Parameter name: the name of the process.
-  init(name: String, maxGroups: Int) {
-    worker = TraceGroup(pid: Self.worker, name: name, sortIndex: 0)
-    self.maxGroups = maxGroups
-  }
+  init(name: String) { worker = TraceGroup(pid: Self.worker, name: name, sortIndex: 0) }
 
   /// Returns the group with this key, and whether it is new.
-  mutating func group(_ key: TraceGroupKey, named name: () -> String, lap: Int) -> (TraceGroup, isNew: Bool) {
-    if let group = groups[key] {
-      group.lastLap = lap
-      return (group, false)
-    }
-    guard groups.count < maxGroups || key == Self.others else {
-      return group(Self.others, named: { "other origins" }, lap: lap)
+  mutating func group(_ key: TraceGroupKey, named name: () -> String) -> (TraceGroup, isNew: Bool) {
+    if let group = groups[key] { return (group, false) }
+    guard groups.count < Self.maxGroups || key == Self.others else {
+      return group(Self.others, named: { "other origins" })
     }
     let group = makeGroup(named: name(), isLast: false)
-    group.lastLap = lap
     groups[key] = group
     return (group, true)
   }
@@ -115,10 +103,37 @@ struct TraceTracks {
     group.laneRows.append(row)
     return (row, true)
   }
+}
 
-  /// Forgets the groups that were not used since the lap before `lap` and returns the others.
-  mutating func startLap(_ lap: Int) -> [TraceGroup] {
-    groups = groups.filter { $0.value.lastLap >= lap - 1 }
-    return groups.values.flatMap { [$0, $0.companion].compactMap(\.self) }.sorted { $0.pid < $1.pid }
+/// Assigns spans to lanes, so that the spans of one lane do not overlap. Spans come in the order of their ends.
+///
+/// Each span gets the free lane that was used last. With spans in this order, this needs no more lanes than spans
+/// overlap.
+struct TraceLanes {
+  static let maxLanes = 128
+  /// The lanes with the ends of their last spans, the latest first.
+  private var lanes: [(end: Int64, lane: Int)] = []
+
+  var count: Int { lanes.count }
+
+  /// Returns a lane that is free from `start` on; nil if all `maxLanes` are in use.
+  mutating func take(from start: Int64, to end: Int64) -> Int? {
+    // The first that is free.
+    var (low, high) = (0, lanes.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if lanes[middle].end <= start { high = middle } else { low = middle + 1 }
+    }
+    let lane: Int
+    if low < lanes.count {
+      lane = lanes.remove(at: low).lane
+    } else if lanes.count < Self.maxLanes {
+      lane = lanes.count
+    } else {
+      return nil
+    }
+    // At the front, unless the span does not come in its turn.
+    lanes.insert((end, lane), at: lanes.firstIndex { $0.end <= end } ?? lanes.count)
+    return lane
   }
 }

@@ -9,14 +9,11 @@ public final class TraceWriter {
   private var output: TraceOutput
   private var tracks: TraceTracks
   private var links = TraceLinks()
-  private var lap = 0
   private var lastID: UInt64 = 0
 
   /// - Parameter label: describes the process, as the name of its group.
   init(file: consuming TraceFile, limit: Int64, start: Instant, label: String) throws(TraceError) {
-    // The names of rows take 100 bytes each, and a quarter of the file at most.
-    let maxGroups = max(4, min(2000, Int(min(limit, 1 << 40) / 4 / 100 / 16)))
-    let tracks = TraceTracks(name: label, maxGroups: maxGroups)
+    let tracks = TraceTracks(name: label)
     output = try TraceOutput(file: file, limit: limit, worker: tracks.worker)
     (self.start, self.tracks) = (start, tracks)
   }
@@ -24,7 +21,10 @@ public final class TraceWriter {
   var eventCount: Int { output.eventCount }
   var refusedCount: Int { output.refusedCount }
   var byteCount: Int64 { output.byteCount }
+  var isFull: Bool { output.isFull }
   var error: TraceError? { output.error }
+  /// Why nothing more is written.
+  var reasonOfEnd: String? { error?.message ?? (isFull ? "the file has its maximum size" : nil) }
 
   // MARK: - Rows
 
@@ -33,7 +33,7 @@ public final class TraceWriter {
 
   /// Returns the group with this key, which is created if needed.
   public func group(_ key: TraceGroupKey, named name: @autoclosure () -> String) -> TraceGroup {
-    let (group, isNew) = tracks.group(key, named: name, lap: lap)
+    let (group, isNew) = tracks.group(key, named: name)
     if isNew { output.writeName(of: group) }
     return group
   }
@@ -73,7 +73,6 @@ public final class TraceWriter {
     _ label: TraceLabel, on row: TraceRow, from start: Int64, to end: Int64, _ arguments: TraceArguments? = nil
   ) {
     output.writeSpan(label, row, from: start, to: end, arguments)
-    nameAgain()
   }
 
   /// A span within an overlapping one.
@@ -94,7 +93,6 @@ public final class TraceWriter {
   ) {
     lastID += 1
     output.writeOverlappingSpan(label, row, from: start, to: end, parts: parts, id: lastID, arguments)
-    nameAgain()
   }
 
   /// The events that an instant applies to.
@@ -106,13 +104,11 @@ public final class TraceWriter {
     _ label: TraceLabel, on row: TraceRow, at time: Int64, scope: Scope, _ arguments: TraceArguments? = nil
   ) {
     output.writeInstant(label, row, at: time, scope, arguments)
-    nameAgain()
   }
 
   /// Writes the values of a chart, which has one series for each name.
   public func counter(_ label: TraceLabel, in group: TraceGroup, at time: Int64, _ values: TraceArguments) {
     output.writeCounter(label, TraceRow(pid: group.pid, tid: 0, name: ""), at: time, values)
-    nameAgain()
   }
 
   /// Writes an arrow from the earlier of two spans to the later one, if a span with the same key was linked before.
@@ -124,7 +120,6 @@ public final class TraceWriter {
     lastID += 1
     let (first, second) = other.start <= start ? (other, end) : (end, other)
     output.writeArrow(label, from: first, to: second, id: lastID)
-    nameAgain()
   }
 
   /// Writes that records were lost before they became events.
@@ -136,20 +131,29 @@ public final class TraceWriter {
 
   // MARK: - The file
 
-  /// Writes the names again that are about to be overwritten. Must be called after each event.
-  private func nameAgain() {
-    guard output.lap != lap else { return }
-    lap = output.lap
-    for group in tracks.startLap(lap) {
-      output.writeName(of: group)
-      for row in group.allRows { output.writeName(of: row) }
-    }
-    for row in worker.allRows { output.writeName(of: row) }
-  }
-
   /// Writes all events so far to the file.
   func flush() { output.flush() }
 
   /// Writes all events and closes the file.
   func close() { output.close() }
+}
+
+/// The spans that arrows may start from, by key. A key takes the place of another one that is a multiple of `capacity`
+/// apart: keys that count up are forgotten when they are old.
+struct TraceLinks {
+  struct End {
+    var row: TraceRow
+    var start: Int64
+  }
+
+  static let capacity: UInt64 = 4096
+  private var ends: [(key: UInt64, end: End)?] = Array(repeating: nil, count: Int(capacity))
+
+  /// Returns the span that was linked first with this key; nil if this is the first, which is then kept.
+  mutating func link(_ key: UInt64, _ end: End) -> End? {
+    let slot = Int(key % Self.capacity)
+    if let other = ends[slot], other.key == key { return other.end }
+    ends[slot] = (key, end)
+    return nil
+  }
 }

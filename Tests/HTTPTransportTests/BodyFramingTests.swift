@@ -40,6 +40,17 @@ import Testing
     #expect(framing.hasAmbiguousLength == example.isAmbiguous)
   }
 
+  @Test(
+    arguments: [
+      ([], true), (["content-encoding: gzip"], true), (["transfer-encoding: identity"], true),
+      (["content-length: 1"], false), (["transfer-encoding: chunked"], false),
+      (["content-encoding: gzip", "content-length: 1"], false),
+    ] as [([String], Bool)])
+  func `a body without a length and without chunks ends with its connection`(lines: [String], isEndedByClose: Bool) {
+    let fields = lines.map { $0.split(separator: ": ") }.map { HeaderField(String($0[0]), String($0[1])) }
+    #expect(BodyFraming(fields).isEndedByClose == isEndedByClose)
+  }
+
   @Test func `the lines of a coding are joined, in lower case`() {
     let framing = BodyFraming([
       HeaderField("content-encoding", "GZIP"), HeaderField("transfer-encoding", "Chunked"),

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ProxyTests {
   func proxy(_ url: String, option: String? = nil, _ environment: [String: String]) throws -> String? {
-    try ProxyRules(option: option) { environment[$0] }.proxy(for: Target(ResourceURL(url)).origin)
+    try ProxyRules(option: option) { environment[$0] }.proxy(for: ResourceURL(url).origin)
   }
 
   @Test func `environment variables have the same meaning as in curl`() throws {
@@ -27,16 +27,29 @@ import Testing
     ("example.com", "http://example.com/", true), ("example.com", "http://www.example.com:8080/", true),
     (".example.com", "http://example.com/", true), ("example.com", "http://badexample.com/", false),
     ("EXAMPLE.com.", "http://Example.COM./", true), ("a,b c", "http://c/", true), ("*", "http://x/", true),
-    ("*.com", "http://x.com/", false), ("127.0.0.1", "http://0x7f.1/", true),
+    ("*.com", "http://x.com/", true), ("*.com", "http://xcom/", false), ("127.0.0.1", "http://0x7f.1/", true),
     ("10.0.0.0/8", "http://10.200.0.1/", true),
     ("10.0.0.0/8", "http://11.0.0.1/", false), ("10.0.0.0/9", "http://10.128.0.1/", false),
-    ("::1", "http://[::1]/", true),
+    ("::1", "http://[::1]/", true), ("[::1]", "http://[::1]/", true), ("[::1]:80", "http://[::1]/", true),
+    ("[::1]:81", "http://[::1]/", false), ("x:80", "http://x/", true), ("x:81", "http://x/", false),
+    ("x:443", "https://a.x/", true), ("127.0.0.1:80", "http://127.0.0.1/", true), ("x:y", "http://x/", false),
     ("fe80::/10", "http://[fe81::1]/", true), ("0.0.1", "http://127.0.0.1/", false),
     ("10.0.0.0/99", "http://10.0.0.0/", false),
     ("", "http://x/", false), (",", "http://x/", false), (".", "http://x/", false),
   ])
   func `no_proxy exempts hosts, domains and blocks`(list: String, url: String, isExempt: Bool) throws {
     #expect(try (proxy(url, ["all_proxy": "p", "NO_PROXY": list]) == nil) == isExempt)
+  }
+
+  @Test(arguments: ["http_proxy", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"])
+  func `a variable that names no proxy is a problem of the configuration, unless an option replaces it`(name: String) {
+    var configuration = TransportConfiguration(userAgent: "x")
+    let environment = [name: "foo://secret"]
+    let problem = configuration.problem { environment[$0] }
+    #expect(problem?.contains("the environment variable \(name) must have one of the schemes") == true)
+    #expect(problem?.contains("secret") == false)
+    configuration.proxy = ""
+    #expect(configuration.problem { environment[$0] } == nil)
   }
 
   @Test func `a proxy gets the whole URL, from the option and from the environment`() throws {

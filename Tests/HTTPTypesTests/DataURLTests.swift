@@ -15,6 +15,7 @@ import Testing
     ("data:;charset=utf-8,x", "text/plain;charset=utf-8", "x"),
     ("data:nonsense,x", "text/plain;charset=US-ASCII", "x"),
     ("data: image/gif ,a,b", "image/gif", "a,b"),
+    (" \n Data:image/gif,a b \t", "image/gif", "a b"),
     ("data:base64,eA==", "text/plain;charset=US-ASCII", "eA=="),
     ("data:,%%41%4%zz%", "text/plain;charset=US-ASCII", "%A%4%zz%"),
   ]

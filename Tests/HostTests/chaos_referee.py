@@ -216,6 +216,8 @@ class Referee:
                 self._complain(asked, "must not fail")
         elif asked.method == "load" and data.get("originDown") and kind in ORIGIN_KINDS:
             self.tally["origin down"] += 1
+        elif asked.method == "load" and "deadlineMs" in asked.params and "retryAfterMs" in data and kind in ORIGIN_KINDS:
+            self.tally["cannot wait"] += 1
         elif not (kind in asked.kinds or (kind == "timeout" and data.get("phase") == "deadline")):
             self._complain(asked, f"must not fail by {kind}")
         if asked.method == "load" and data.get("url", asked.params["url"]) != asked.params["url"]:

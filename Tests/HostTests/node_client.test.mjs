@@ -169,6 +169,63 @@ test("onEvent gets no events of calls, aborted calls and internal requests", asy
   );
 });
 
+test("a handler that fails ends neither the program nor its call", async () => {
+  const warnings = [];
+  const warn = (warning) => warnings.push(warning);
+  process.on("warning", warn);
+  const error = new Error("as a handler may");
+  const url = `${origin}/image/1.png`;
+  const handlers = {
+    throws: () => {
+      throw error;
+    },
+    rejects: async () => {
+      throw error;
+    },
+    "throws a value that is not an error": () => {
+      throw undefined;
+    },
+  };
+  for (const [name, onEvent] of Object.entries(handlers)) {
+    const exits = [];
+    const onExit = (end) => {
+      exits.push(end);
+      return onEvent();
+    };
+    await withWorker({ onEvent, onLog: onEvent, onExit, logLevel: "debug" }, async (worker) => {
+      assert.equal((await worker.load(url, { onEvent })).width, 32, name);
+      assert.equal((await worker.prefetch([url], { onEvent, events: ["completed"] })).failed, 0, name);
+      assert.equal((await worker.call("load", { url: `${origin}/image/2.png`, events: ["started"] }, { onEvent })).width, 32, name);
+      for await (const outcome of worker.loadAll([`${origin}/image/3.png`], { onEvent })) assert.equal(outcome.image.width, 32, name);
+      worker.notify("stats");
+      await worker.stats();
+      process.kill(worker.pid, "SIGKILL");
+      await assert.rejects(worker.load(`${url}?hold=never`), WorkerExited);
+      assert.equal((await worker.load(url)).width, 32, name);
+      assert.equal(exits.length, 1, name);
+    });
+    await new Promise(setImmediate);
+    assert.ok(warnings.length > 6, name);
+    const cause = name.endsWith("not an error") ? undefined : error;
+    for (const warning of warnings.splice(0)) assert.deepEqual([warning.name, warning.cause], ["ImageWorkerWarning", cause]);
+  }
+  process.off("warning", warn);
+});
+
+test("an onEvent that is not a function is refused at once, also for an image in the cache", () =>
+  withWorker({}, async (worker) => {
+    const url = `${origin}/image/1.png`;
+    await worker.load(url);
+    for (const onEvent of [5, 0, "", "log", null, {}]) {
+      const refused = { name: "TypeError", message: /^onEvent must be a function, not / };
+      await assert.rejects(worker.load(url, { onEvent }), refused);
+      await assert.rejects(worker.prefetch([url], { onEvent }), refused);
+      await assert.rejects(worker.call("load", { url }, { onEvent }), refused);
+      await assert.rejects(worker.loadAll([url], { onEvent }).next(), refused);
+    }
+    assert.equal((await worker.stats()).requests.received, 1);
+  }));
+
 test("a request that the worker cannot read is rejected, and the others continue", () =>
   withWorker({ maxLine: 2 ** 20 }, async (worker) => {
     const url = `${origin}/image/1.png`;

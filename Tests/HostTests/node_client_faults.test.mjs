@@ -283,7 +283,8 @@ test("a worker of another protocol is not used", async () => {
     [{ result: { protocolVersion: 2 } }, "speaks 2"],
   ]) {
     const ends = [];
-    const onExit = (end) => ends.push(end.constructor);
+    let onExit;
+    const exited = new Promise((done) => (onExit = (end) => done(ends.push(end.constructor))));
     const fake = worker("another", ({ id }, say) => say(JSON.stringify({ id, result: {} })), { onExit }, greeting);
     const loading = fake.load("data:,");
     await assert.rejects(fake.ready, { name: "IncompatibleWorkerError", message: `${message} ${reason}` });
@@ -294,6 +295,7 @@ test("a worker of another protocol is not used", async () => {
       await new Promise((done) => setTimeout(done, 20)); // It is being killed, and then dead.
     }
     await assert.rejects(fake.loadAll(["data:,"]).next(), IncompatibleWorkerError);
+    await exited;
     await fake.close();
     assert.deepEqual(ends, [IncompatibleWorkerError]);
   }

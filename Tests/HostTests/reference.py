@@ -112,7 +112,10 @@ class Parts:
         for error in self._document["x-errors"]:
             retryable = "yes" if error["retryable"] else "no"
             if "retryableStatus" in error:
-                retryable = "status " + ", ".join(str(status) for status in error["retryableStatus"])
+                spans = (f"{span[0]} to {span[1]}" if isinstance(span, list) else str(span) for span in error["retryableStatus"])
+                retryable = "status " + ", ".join(spans)
+            if "retryableIf" in error:
+                retryable = f"if {error['retryableIf']}"
             if "finalPhases" in error:
                 retryable += "; no for " + ", ".join(f"`{phase}`" for phase in error["finalPhases"])
             yield row(str(error["code"]), f"`{error['kind']}`", error["summary"], retryable, error["action"])

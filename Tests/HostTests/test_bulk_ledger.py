@@ -181,7 +181,7 @@ class Ledger(BulkRuns):
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         self.run_bulk("list.txt")
         (line,) = self.ledger()
-        self.assertEqual((line["outcome"], line["retryable"], line["passes"]), ("robots", True, 2))
+        self.assertEqual((line["outcome"], line["retryable"], line["passes"]), ("http", True, 2))
 
     def test_arguments_that_are_wrong_are_named(self) -> None:
         for option, value, words in (

@@ -11,7 +11,7 @@ from pathlib import Path
 from cache_commands import PNG, CommandsTest, command, run, run_line, run_on_terminal
 from test_cache_disk import Worker
 
-COMMANDS = ["ls", "du", "why", "verify", "rm", "export", "import", "pin", "unpin"]
+COMMANDS = ["ls", "du", "why", "verify", "rm"]
 
 
 class CommandLine(CommandsTest):
@@ -25,7 +25,8 @@ class CommandLine(CommandsTest):
                 result = run_line(*arguments)
                 self.assertEqual((result.status, result.errors), (0, ""))
             self.assertTrue(result.output.startswith(f"usage: imageworker cache {name}"))
-            self.assertLessEqual(max(map(len, result.output.splitlines())), 100)
+            paragraphs = [line for line in result.output.splitlines() if not line.startswith("  --")]
+            self.assertLessEqual(max(map(len, paragraphs)), 100)
             for word in ("--cache-dir DIR", "--json", "Examples:", "Exit status: 0 ", "66 no such cache"):
                 self.assertIn(word, result.output)
         self.assertIn("imageworker cache", run_line("--help").output)
@@ -69,9 +70,7 @@ class CommandLine(CommandsTest):
         self.store("http://a.example/1.png")
         url = ["http://a.example/1.png"]
         for name in COMMANDS:
-            if name == "import":  # It creates the cache.
-                continue
-            arguments = {"why": url, "pin": url, "unpin": url, "rm": ["--all"]}.get(name, [])
+            arguments = {"why": url, "rm": ["--all"]}.get(name, [])
             with self.subTest(command=name):
                 result = run(name, self.folder / "nowhere", *arguments)
                 self.assertEqual((result.status, result.output), (66, ""))
@@ -171,7 +170,7 @@ class Listing(CommandsTest):
         status, shown = run_on_terminal("ls", self.cache, "--json")
         self.assertEqual(shown.count('{"key":'), 5)
         status, shown = run_on_terminal("verify", self.cache)
-        self.assertRegex(shown, r"\r\[.{20}\] +\d+ %  \d of 5 images, ")
+        self.assertRegex(shown, r"\r\d+ %, \d of 5 images")
         self.assertIn("5 images, 350 (20K on disk): all intact", shown)
         self.assertIn("total", run_on_terminal("du", self.cache)[1])
 

@@ -72,6 +72,32 @@ class Versions(InPublic):
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual([answer["id"] for answer in client.receive()], [2])
 
+    def test_a_list_with_one_id_twice_has_one_call_of_it(self) -> None:
+        client = self.session("2025-03-26")
+        params = {"name": "probe_image", "arguments": {"url": f"{self.origin.url}/image/1.png?hold=gate"}}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        client.send([call, call, {"jsonrpc": "2.0", "id": 1, "method": "ping"}, {**call, "id": "1"}])
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        client.send([call])  # In another list, while the first one is under way.
+        (refused,) = client.receive()
+        self.assertIn("the id 1 belongs to a request that is under way", refused["error"]["message"])
+        self.origin.command({"do": "release", "gate": "gate"})
+        answers = client.receive()
+        self.assertEqual(sorted(str(answer["id"]) for answer in answers if "result" in answer), ["1", "1"])
+        self.assertEqual([answer["error"]["code"] for answer in answers if "error" in answer], [-32600, -32600])
+        self.assertEqual(client.end(), 0)
+        self.assertNotIn("Traceback", client.log.read_text())
+
+    def test_lists_have_no_more_calls_under_way_than_single_ones(self) -> None:
+        client = self.session("2025-03-26")
+        params = {"name": "probe_image", "arguments": {"url": f"{self.origin.url}/image/1.png?hold=gate"}}
+        client.send([{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params} for n in range(100)])
+        client.send([{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params} for n in range(100, 356)])
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        self.origin.command({"do": "release", "gate": "gate"})
+        answers = [*client.receive(), *client.receive()]
+        self.assertEqual(len([answer for answer in answers if "error" in answer]), 100)
+
     def assert_fault(self, client: RawClient, code: int, identity: Any, words: str) -> None:
         answer = client.receive()
         self.assertEqual((answer["id"], answer["error"]["code"]), (identity, code))
@@ -108,6 +134,22 @@ class Faults(InPublic):
                 self.assertEqual((answer["error"]["code"], answer["id"]), (code, identity))
                 client.request("ping", 9)
                 self.assertEqual(client.result(9), {})
+
+    def test_members_that_are_null_are_as_if_left_out(self) -> None:
+        client = self.raw()
+        initialize = {"protocolVersion": "2025-06-18", "capabilities": None, "clientInfo": None, "_meta": None}
+        client.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize})
+        self.assertIn("serverInfo", client.result(1))
+        client.send({"jsonrpc": "2.0", "method": "notifications/initialized", "params": None})
+        requests: list[tuple[str, Any]] = [
+            ("ping", None),
+            ("tools/list", None),
+            ("tools/list", {"cursor": None, "_meta": None}),
+            ("tools/call", {"name": "probe_image", "arguments": None, "_meta": {"progressToken": None}}),
+        ]
+        for identity, (method, params) in enumerate(requests, 2):
+            client.send({"jsonrpc": "2.0", "id": identity, "method": method, "params": params})
+            client.result(identity)
 
     def test_blank_lines_responses_and_unknown_notifications_have_no_answer(self) -> None:
         client = self.session()

@@ -14,7 +14,9 @@ import sys
 import tempfile
 import threading
 import unittest
+from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Callable, Optional, cast
 
 from origin_process import PATIENCE, Origin
@@ -173,7 +175,8 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
         complaints: list[str] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
         async with self.worker() as worker:
-            await worker.load(f"{self.origin.url}/image/1.png", on_event=fail)
+            image = await worker.load(f"{self.origin.url}/image/1.png", on_event=fail)
+        self.assertEqual(image.width, 32)
         self.assertIn("on_event failed for started", complaints)
 
     async def test_errors_carry_kind_code_retryable_and_data(self) -> None:
@@ -252,6 +255,100 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             ):
                 with self.subTest(kind=kind, arguments=arguments, keywords=keywords), self.assertRaisesRegex(TypeError, message):
                     kind(*arguments, **keywords)
+
+    def test_bytes_among_the_settings_are_refused_where_they_are_given(self) -> None:
+        for name, value, message in (
+            ("user_agent", b"a test", "user_agent must be a string, not b'a test': decode it"),
+            ("cache_dir", b"/tmp/x", "cache_dir must be a string, not b'/tmp/x': decode it"),
+            ("read_only_cache", ["/tmp/x", bytearray(b"/y")], r"read_only_cache must be a string, not bytearray\(b'/y'\): decode it"),
+            ("headers", {"A": b"b"}, "headers: the value of A must be a string or None, not b'b': decode it"),
+            ("headers", {b"A": "b"}, "a name in headers must be a string, not b'A': decode it"),
+            ("timeout", b"5", "timeout must be a number of seconds, not b'5'"),
+            ("rate", b"5", "rate must be a number of requests per second, not b'5'"),
+            ("arguments", b"--retries=1", "arguments must be a list of flags"),
+        ):
+            with self.subTest(name, value=value), self.assertRaisesRegex(TypeError, message):
+                ImageWorker(**cast(Any, {name: value}))
+
+    async def test_values_that_json_does_not_have_are_named_by_their_path(self) -> None:
+        url = f"{self.origin.url}/image/1.png"
+        circular: dict[str, Any] = {}
+        circular["background"] = circular
+        deep: Any = math.nan
+        for _ in range(150):
+            deep = [deep]
+        cases: list[tuple[str, str, dict[str, Any]]] = [
+            ("url", "url must be a string, not bytes: decode it", {"url": url.encode()}),
+            ("url", "url must be a string, not bytearray: decode it", {"url": bytearray(url.encode())}),
+            ("url", "url must be a string, not memoryview: decode it", {"url": memoryview(url.encode())}),
+            ("key", "key must be a string, not bytes: decode it", {"url": url, "key": b"cat"}),
+            ("deliver", "deliver must be a string, not bytes: decode it", {"url": url, "deliver": b"data"}),
+            ("headers.Accept", "headers.Accept must be a string, not bytes: decode it", {"url": url, "headers": {"Accept": b"*"}}),
+            ("headers", "headers must have names that are strings, not b'A': decode it", {"url": url, "headers": {b"A": "b"}}),
+            ("transform.background", "must be a string, not bytes: decode it", {"url": url, "transform": {"background": b"#fff"}}),
+            ("facts[1]", "must be a string, not bytes: decode it", {"url": url, "facts": ["exif", b"gps"]}),
+            ("transform.crop.y", "must be a finite number, not nan", {"url": url, "transform": {"crop": {"x": 0, "y": math.nan}}}),
+            ("want.maxAspectRatio", "must be a finite number, not -inf", {"url": url, "want": {"max_aspect_ratio": -math.inf}}),
+            ("facts" + 150 * "[0]", "must be a finite number, not nan", {"url": url, "facts": deep}),
+            ("want.formats", "must be a string, a number, a list or a dict, not set: convert it with list..", {"url": url, "want": {"formats": {"png"}}}),
+            ("retries", "retries must be a string, a number, a list or a dict, not decimal.Decimal: convert it with int", {"url": url, "retries": Decimal(1)}),
+            ("group", "must not contain half a surrogate pair", {"url": url, "group": "caf\udce9"}),
+            ("headers.background", "contains itself .a circular reference.", {"url": url, "headers": circular}),
+        ]
+        async with self.worker() as worker:
+            for member, message, params in cases:
+                with self.subTest(member, message=message), self.assertRaisesRegex(InvalidParams, message) as refused:
+                    await worker.load(**params)
+                self.assertEqual(refused.exception.member, member)
+                self.assertEqual(refused.exception.url, url if isinstance(params["url"], str) else None)
+            wrong: Any = [url, {"url": url, "headers": {"Accept": b"*"}}]
+            with self.assertRaises(InvalidParams) as of_item:
+                await worker.prefetch(wrong)
+            self.assertEqual(of_item.exception.member, "urls[1].headers.Accept")
+            with self.assertRaisesRegex(InvalidParams, "key must be a string, not bytes"):
+                await worker.query(key=cast(Any, b"cat"))
+            with self.assertRaisesRegex(InvalidParams, "url must be a string, not bytes"):
+                worker.notify("load", {"url": url.encode()})
+            [(_, outcome)] = [each async for each in worker.load_all(cast(Any, [url.encode()]))]
+            self.assertIsInstance(outcome, InvalidParams)
+            with self.assertRaisesRegex(TypeError, "urls must be an iterable of URLs, not bytearray"):
+                await worker.prefetch(cast(Any, bytearray(b"x")))
+            with self.assertRaisesRegex(TypeError, "params must be a dict, not b'x'"):
+                await worker.call("load", cast(Any, b"x"))
+            with self.assertRaisesRegex(InvalidParams, "method must be a string, not bytes"):
+                await worker.call(cast(Any, b"stats"))
+            with self.assertRaisesRegex(TypeError, "data must be bytes, not str"):
+                await worker.store(url=url, data=cast(Any, "abc"))
+            with self.assertRaisesRegex(TypeError, "path must be a path, not 5"):
+                await worker.store(url=url, path=cast(Any, 5))
+            for seconds, error in ((math.nan, ValueError), (math.inf, ValueError), (b"5", TypeError)):
+                with self.assertRaisesRegex(error, "older_than must be a"):
+                    await worker.clear(older_than=cast(Any, seconds))
+            with self.assertRaisesRegex(ValueError, "rate must be a number"):
+                await worker.configure(rate=math.nan)
+            self.assertEqual((await worker.load(url, headers=MappingProxyType({"Accept": "image/*"}))).width, 32)
+
+    async def test_a_handler_that_cannot_be_called_is_refused_at_once(self) -> None:
+        async def unawaited(event: Event) -> None:
+            pass
+
+        for name in ("on_event", "on_exit"):
+            for kind in (cast(Any, ImageWorker), cast(Any, BlockingImageWorker)):
+                for wrong, message in ((5, "a function, not 5"), (0, "a function, not 0"), (unawaited, "a plain function, not a coroutine")):
+                    with self.subTest(name, kind=kind), self.assertRaisesRegex(TypeError, f"{name} must be {message}"):
+                        kind(**{name: wrong})
+        url = f"{self.origin.url}/image/1.png"
+        async with self.worker() as worker:
+            await worker.load(url)
+            for handler in (5, "print", unawaited):  # The image is in the cache: there would be no event.
+                wrong_handler = cast(Any, handler)
+                with self.assertRaisesRegex(TypeError, "on_event must be a"):
+                    await worker.load(url, on_event=wrong_handler)
+                with self.assertRaisesRegex(TypeError, "on_event must be a"):
+                    await worker.prefetch([url], on_event=wrong_handler)
+                with self.assertRaisesRegex(TypeError, "on_event must be a"):
+                    await worker.call("load", {"url": url}, on_event=wrong_handler)
+            self.assertEqual((await worker.stats()).requests.received, 1)
 
     async def test_options_are_keywords_in_seconds_and_bytes(self) -> None:
         given: Options = {

@@ -93,6 +93,14 @@ def objects() -> list[Path]:
     return [unpacked / "imageworker", unpacked / "imageworker-codec", *sorted((unpacked / "lib").rglob("*.so*"))]
 
 
+def content() -> Path:
+    """The files of the Debian package."""
+    folder = work / "content"
+    if not folder.exists():
+        run("dpkg-deb", "--extract", package, folder)
+    return folder
+
+
 class Packing(unittest.TestCase):
     def test_the_second_run_gives_the_same_bytes(self) -> None:
         again = work / "again"
@@ -128,9 +136,14 @@ class Tarball(unittest.TestCase):
     def test_clients_and_protocol_are_those_of_the_checkout(self) -> None:
         for file in ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.ts", "node/imageworker.d.mts"):
             self.assertEqual((unpacked / "clients" / file).read_bytes(), (ROOT / "examples" / file).read_bytes(), file)
-        self.assertEqual(
-            (unpacked / "protocol" / "openrpc.json").read_bytes(), (ROOT / "protocol" / "openrpc.json").read_bytes()
-        )
+        pages = [path.relative_to(ROOT) for path in (ROOT / "protocol").glob("*.md")]
+        for page in [*pages, Path("protocol/openrpc.json"), Path("protocol/images/load.svg")]:
+            self.assertEqual((unpacked / page).read_bytes(), (ROOT / page).read_bytes(), page)
+        for folder in (unpacked / "clients", content() / "usr/share/imageworker/examples"):
+            for client in ("python", "node"):
+                page = folder / client / "README.md"
+                self.assertIn("../../protocol/reference.md", page.read_text())
+                self.assertTrue((folder / client / "../../protocol/reference.md").exists())
 
     def test_the_binaries_have_no_symbols(self) -> None:
         for name in ("imageworker", "imageworker-codec"):

@@ -169,19 +169,21 @@ class Traces(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
 
-    def test_the_limit_drops_the_oldest(self) -> None:
+    def test_the_limit_ends_the_trace(self) -> None:
         count = 1200
         with Worker(self.folder, "--trace", str(self.path), "--trace-limit=1M") as worker:
             for first in range(0, count, 100):
                 worker.load(*(self.url(f"{n}.png") for n in range(first, first + 100)))
                 worker.answers(100)
                 self.assertLessEqual(self.path.stat().st_size, MEGABYTE)
+            stopped = worker.call("trace", action="stop")["result"]
+        self.assertTrue(stopped["full"])
         trace = self.trace()
         names = [span["name"] for span in trace.spans("load")]
-        self.assertIn(f"{count - 1}.png", names)
-        self.assertNotIn("0.png", names)
+        self.assertIn("0.png", names)
+        self.assertNotIn(f"{count - 1}.png", names)
         self.assertGreater(len(names), 200)
-        self.assertIsNotNone(trace.dropped_until)
+        self.assertTrue(trace.is_full)
         self.assertEqual(set(names_of(trace.events, "process_name")[1:]), {self.origin.url, f"{self.origin.url}, waiting"})
 
     def test_the_method(self) -> None:
@@ -220,7 +222,7 @@ class Traces(unittest.TestCase):
             stopped = worker.call("trace", action="stop")["result"]
             trace = self.trace()
             self.assertEqual(stopped["bytes"], self.path.stat().st_size)
-            self.assertEqual((stopped["path"], stopped["dropped"]), (str(self.path), 0))
+            self.assertEqual((stopped["path"], stopped["dropped"], stopped["full"]), (str(self.path), 0, False))
             self.assertGreaterEqual(len(trace.events), stopped["events"])
             loads = {span["name"]: span["args"]["result"] for span in trace.spans("load")}
             self.assertEqual(loads, {"1.png": "miss", "2.png": "unfinished"})

@@ -70,8 +70,11 @@ class Wire:
         entry = self.errors[data["kind"]]
         assert error["code"] == entry["code"], f"{data['kind']} has code {entry['code']}, not {error['code']}"
         retryable = entry["retryable"]
-        if "status" in data and data["status"] in entry.get("retryableStatus", []):
-            retryable = True
+        for span in entry.get("retryableStatus", []):
+            first, last = span if isinstance(span, list) else (span, span)
+            retryable = retryable or first <= data.get("status", 0) <= last
         if data.get("phase") in entry.get("finalPhases", []):
             retryable = False
+        if "retryableIf" in entry:
+            retryable = entry["retryableIf"] in error["message"]
         assert data["retryable"] == retryable, f"{json.dumps(error)}: retryable is {retryable}"

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from choices import arguments  # noqa: E402
 from destinations import Destination, destination  # noqa: E402
-from failures import hints  # noqa: E402
+from failures import hints, printable  # noqa: E402
 from imageworker import ImageWorker, ImageWorkerError, LoadParams, Settings, Transform, find_worker  # noqa: E402
 from ledgers import columns  # noqa: E402
 from lists import Problem, Row, arrow, rows, shards  # noqa: E402
@@ -141,7 +141,7 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit(130)
     except (OSError, Problem) as problem:
-        sys.exit(f"bulk.py: {problem}")
+        sys.exit(f"bulk.py: {printable(str(problem))}")
     except ImageWorkerError as fault:
         advice = "The same command goes on from here" if fault.retryable else "Mend that, and run it again"
-        sys.exit(f"bulk.py: stopped, since rows could not be tried: {fault.kind}, {fault}. {advice}")
+        sys.exit(f"bulk.py: stopped, since rows could not be tried: {fault.kind}, {printable(str(fault))}. {advice}")

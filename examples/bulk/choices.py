@@ -57,7 +57,7 @@ def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
     parser.set_defaults(size=[], column=[], want={}, worker_option=[])
     unsaid: Any = argparse.SUPPRESS  # Of these --help names no default.
     add = parser.add_argument
-    add("list", type=Path, help=".csv, .tsv, .parquet, or one URL a line")
+    add("list", type=Path, help=".csv, .tsv, .jsonl, .parquet, or one URL a line")
     add("out", help="folder to write to, or a URL of fsspec such as s3://bucket/folder; a run that was killed goes on there")
     add("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
     add("--ledger", choices=["jsonl", "parquet"], default="jsonl", help="form of the ledgers")

@@ -45,9 +45,24 @@ class Failures:
         count_width = max(map(len, counts), default=0)
         kind_width = max((len(kind) for kind, _ in rows), default=0)
         for number, (kind, (_, url, error)) in zip(counts, rows):
-            yield f"  {number:>{count_width}} {kind:{kind_width}}  {url}: {' '.join(error.split())}"
+            yield f"  {number:>{count_width}} {kind:{kind_width}}  {printable(url)}: {printable(' '.join(error.split()))}"
             if hints and kind in hints:
                 yield f"  {'':{count_width + 1 + kind_width}}  {hints[kind]}"
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: a control character, or one that changes the direction of text, is written as Python escapes it.
+
+    A byte that was not UTF-8 is written as `\\xe9`.
+    """
+    return text if text.isprintable() else "".join(map(printed, text))
+
+
+def printed(character: str) -> str:
+    if character.isprintable():
+        return character
+    is_byte = "\udc80" <= character <= "\udcff"
+    return f"\\x{ord(character) - 0xDC00:02x}" if is_byte else character.encode("unicode_escape").decode()
 
 
 def shown(url: str) -> str:

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
+from failures import printable
 from imageworker import Image
 from lists import Row, arrow
 from outcomes import Failure
@@ -83,7 +84,7 @@ def facts_of(images: Sequence[Image], sizes: Sequence[int]) -> dict[str, Any]:
 
 def record(row: Row, outcome: Union[Image, Failure], **more: Any) -> Record:
     """The line of a row."""
-    line: dict[str, Any] = {"row": row.number, "url": row.url}
+    line: dict[str, Any] = {"row": row.number, "url": encodable(row.url)}
     if isinstance(outcome, Failure):
         timing = outcome.timing
         line.update(outcome=outcome.kind, status=outcome.status, error=outcome.error, retryable=outcome.retryable)
@@ -93,6 +94,11 @@ def record(row: Row, outcome: Union[Image, Failure], **more: Any) -> Record:
     line.update(more)
     line.update((PHASES[name], value) for name, value in timing.items() if name in PHASES)
     return {name: value for name, value in line.items() if value is not None}
+
+
+def encodable(url: str) -> str:
+    """The URL of a row that is not UTF-8, as the ledger can hold it."""
+    return url if url.isascii() else "".join(printable(each) if "\ud800" <= each <= "\udfff" else each for each in url)
 
 
 class PassLedger:

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import AsyncIterator, Awaitable, Callable, Iterator, Literal, NamedTuple, Optional, Sequence, Union
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams
+from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, Overloaded
 from ledgers import LOADED, Record
-from lists import Row, Shard
-from outcomes import Failure, failure_of
+from lists import Row, Shard, fault_of
+from outcomes import Failure, failure_of, is_queue_full
 from passes import Pass, Report, Shards, key_of
 from progress import Progress
 
@@ -151,6 +151,9 @@ class Loads:
         """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""
         if len(row.url) > LONGEST_URL:
             return Failure("invalidParams", "the URL is too long")
+        fault = fault_of(row)
+        if fault is not None:
+            return Failure("invalidParams", fault)
         for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
             try:
                 return await self.load_once(row)
@@ -177,9 +180,16 @@ class Loads:
                     Path(place).unlink(missing_ok=True)
             return failure
 
-    def load_size(self, url: str, place: str, common: LoadParams) -> Awaitable[Image]:
+    async def load_size(self, url: str, place: str, common: LoadParams) -> Image:
+        """While the worker's queue is full, as with a small --max-queued, the load waits here."""
         params: LoadParams = {**common, "save_to": place}
-        return self.worker.load(url, deliver="none", **params)
+        while True:
+            try:
+                return await self.worker.load(url, deliver="none", **params)
+            except Overloaded as error:
+                if not is_queue_full(error):
+                    raise
+                await asyncio.sleep(error.retry_after or 1)
 
 
 async def first_of(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple, Optional
 
-from imageworker import Image, ImageWorkerError, InvalidParams, LoadError, RequestError
+from imageworker import Image, ImageWorkerError, InvalidParams, LoadError, Overloaded, RequestError
+
+LONGEST_WAIT = 30.0
+"""Seconds. A load that is to come again later than that waits for its server, and not for the worker's queue."""
 
 
 class Failure(NamedTuple):
@@ -27,7 +30,6 @@ def failure_of(error: ImageWorkerError) -> Failure:
     if not is_about_row(error):
         raise error
     data: Mapping[str, Any] = error.data
-    # The error of a robots.txt that cannot be loaded is not retryable, but names a time to wait.
     may_pass = error.retryable or error.retry_after is not None
     return Failure(error.kind, str(error), data.get("status"), may_pass, error.attempts, data.get("timing", {}))
 
@@ -36,7 +38,14 @@ def is_about_row(error: ImageWorkerError) -> bool:
     """Whether the server, the image or the URL is at fault. A refused parameter other than the URL is wrong for every row."""
     if isinstance(error, InvalidParams):
         return error.member in ("url", None)
+    if isinstance(error, Overloaded):
+        return not is_queue_full(error)
     return isinstance(error, (LoadError, RequestError))
+
+
+def is_queue_full(error: Overloaded) -> bool:
+    """Whether the load was refused before it began. Another one is a fault of its server, as a redirect to one with a long Crawl-delay."""
+    return "requestMs" not in error.data.get("timing", {}) and (error.retry_after or 0) <= LONGEST_WAIT
 
 
 def extension_of(image: Image) -> str:

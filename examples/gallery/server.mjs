@@ -87,7 +87,9 @@ class Page {
    * the page. `again` are the numbers of the images to load again.
    */
   look({ shown, near, again }) {
-    const keep = new Map([...near.map((n) => [n, "low"]), ...shown.map((n) => [n, "high"])]);
+    // In this order, because the worker starts a load when it reads it, if there is room.
+    const keep = new Map(shown.map((n) => [n, "high"]));
+    for (const n of near) if (!keep.has(n)) keep.set(n, "low");
     for (const [n, want] of this.#wanted) {
       if (keep.has(n)) continue;
       this.#wanted.delete(n);

@@ -55,12 +55,12 @@ def request_of(message: Any) -> Optional[Request]:
         raise Fault(INVALID_REQUEST, "id must be a string or an integer; leave it out of a notification")
     if message.get("jsonrpc") != "2.0":
         raise Fault(INVALID_REQUEST, 'jsonrpc must be "2.0"', identity)
-    method, params = message.get("method"), message.get("params", {})
+    method, params = message.get("method"), message.get("params")
     if not isinstance(method, str):
         raise Fault(INVALID_REQUEST, "method must be a string", identity)
-    if not isinstance(params, dict):
+    if not isinstance(params, (dict, type(None))):
         raise Fault(INVALID_PARAMS, "params must be an object", identity)
-    return Request(method, params, identity)
+    return Request(method, params or {}, identity)
 
 
 def result(identity: ID, content: Mapping[str, Any]) -> Response:

@@ -90,11 +90,15 @@ class Session:
             raise Fault(INVALID_REQUEST, f"a message must be a JSON object; only version {WITH_BATCHES} has lists of them")
         if not 0 < len(messages) <= MOST_PENDING:
             raise Fault(INVALID_REQUEST, f"a list must have 1 to {MOST_PENDING} messages")
-        outcomes = [self._outcome(message) for message in messages]
-        begun = [self._begin(each, is_alone=False) if isinstance(each, Call) else each for each in outcomes]
+        begun = [self._take_part(message) for message in messages]
         task = asyncio.ensure_future(self._send_all(begun))
         self._batches.add(task)
         task.add_done_callback(self._batches.discard)
+
+    def _take_part(self, message: Any) -> "Union[None, Response, asyncio.Task[Response]]":
+        """Begins the call of a message of a batch before the next message is taken, which may have the same id."""
+        outcome = self._outcome(message)
+        return self._begin(outcome, is_alone=False) if isinstance(outcome, Call) else outcome
 
     async def _send_all(self, begun: "List[Union[None, Response, asyncio.Task[Response]]]") -> None:
         """Sends the responses to a batch when all of its calls have ended. Cancelled calls have none."""

@@ -116,7 +116,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
 export interface LoadOptions<D extends Deliver = Deliver> extends LoadParams<D> {
   /** Aborting it cancels the load; the promise is rejected with its reason. */
   signal?: AbortSignal;
-  /** With it, `events` defaults to all but `preview`. */
+  /** With it, `events` defaults to all but `preview`. Its errors are reported by `process.emitWarning`; the load goes on. */
   onEvent?: (event: LoadEvent<Given<D>>) => void;
 }
 
@@ -265,9 +265,6 @@ export interface StartOptions {
   /** A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before. */
   trace?: string;
   traceLimit?: number;
-  /** The directory of a recording. See examples/operating/recording.md. */
-  record?: string;
-  recordRedactQuery?: boolean;
 }
 
 /** All options of the worker (`imageworker --help`), and the settings of this client. */
@@ -338,6 +335,8 @@ export interface ImageFacts {
   format?: Format;
   width?: number;
   height?: number;
+  /** Until when the image is fresh, in RFC 3339; in the past if it is stale. */
+  expiresAt?: string;
   /** False if the disk cache was to store the image and could not. */
   kept: boolean;
   /** True if a decode found that the original is damaged. The decoded part is as in browsers. */
@@ -469,6 +468,8 @@ export interface TraceResult {
   bytes?: number;
   /** The number of records that came too fast to be written. */
   dropped?: number;
+  /** Whether the trace ended at its limit, before it was stopped. */
+  full?: boolean;
 }
 
 /** The properties of an image, from the cache or from the first bytes of its file. */
@@ -523,7 +524,7 @@ export interface OriginStats {
   health: "healthy" | "limited" | "suspended" | "probing" | "down";
   heldUntil?: string;
   reason?:
-    | "retryAfter" | "unavailable" | "unreachable" | "unresponsive" | "rate" | "resolving" | "retry" | "otherWorker"
+    | "retryAfter" | "unavailable" | "unreachable" | "unresponsive" | "rate" | "resolving" | "robots" | "retry" | "otherWorker"
     | "perHostLimit" | "concurrencyLimit" | "paused";
 }
 
@@ -573,8 +574,6 @@ export interface DiskStats {
   entries: number;
   bytes: number;
   limit: number;
-  pinned: number;
-  pinnedBytes: number;
   evicted: number;
   evictedFor: { limit: number; freeSpace: number; diskFull: number };
 }

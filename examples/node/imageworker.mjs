@@ -16,6 +16,7 @@
  *   once `longestPauseMs` have passed since the last death, one call tries again.
  * - Every worker is asked for its protocol version before anything else. The answer is not waited for. If the version does not
  *   fit, all calls fail with IncompatibleWorkerError.
+ * - A handler that throws, or whose promise is rejected, is reported by `process.emitWarning`, and everything goes on.
  * - A worker without pending calls does not keep the program alive, and ends with it. Ctrl-C reaches only the program.
  * - `close` ends the worker: it closes the input, waits, sends SIGTERM, waits, and sends SIGKILL.
  *
@@ -28,6 +29,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 
 /** The version of this client. */
 export const version = "0.1.0";
@@ -243,8 +245,6 @@ const workerOptions = {
   metricsFile: text,
   trace: text,
   traceLimit: bytes,
-  record: text,
-  recordRedactQuery: flag,
 };
 
 const handler = option("a function", (value) => typeof value === "function");
@@ -635,15 +635,27 @@ function wanted(method, params) {
   return [];
 }
 
-/** Calls a handler of the program. Its errors are thrown as uncaught errors, and not while lines are being read. */
+/** Calls a handler of the program. Its error, or the rejection of its promise, ends neither the call nor the program. */
 function callHandler(handler, value) {
   try {
-    handler?.(value);
+    const outcome = handler?.(value);
+    if (typeof outcome?.then === "function") outcome.then(undefined, report);
   } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
+    report(error);
   }
+}
+
+/** Reports the error of a handler as a warning of the process, which Node prints; `cause` is the error. */
+function report(error) {
+  const warning = new Error(`a handler of ImageWorker failed: ${error?.message ?? inspect(error)}`, { cause: error });
+  warning.name = "ImageWorkerWarning";
+  warning.detail = error?.stack;
+  process.emitWarning(warning);
+}
+
+/** Throws a TypeError unless a handler can be called: an image from the cache has no event at which that would show. */
+function checkHandler(value, name) {
+  if (value !== undefined && !handler.accepts(value)) throw new TypeError(`${name} must be ${handler.expected}, not ${inWords(value)}`);
 }
 
 /** The actions for each signal. Thousands of calls may share one, and Node warns of more than ten listeners. */
@@ -734,7 +746,7 @@ export class ImageWorker {
   async load(url, options = {}) {
     checkMembers(options, "the options", '{ priority: "high" }');
     const { signal, onEvent, saveTo, ...params } = options;
-    if (onEvent && !params.events) params.events = ["started", "progress", "retrying", "cached"];
+    if (onEvent !== undefined && !params.events) params.events = ["started", "progress", "retrying", "cached"];
     const request = { url, ...params };
     if (saveTo !== undefined) request.saveTo = absolute(saveTo);
     return this.call("load", request, { signal, onEvent });
@@ -861,7 +873,7 @@ export class ImageWorker {
   async prefetch(urls, options = {}) {
     checkMembers(options, "the options", '{ priority: "low" }');
     const { signal, onEvent, ...params } = options;
-    if (onEvent && !params.events) params.events = ["progress"];
+    if (onEvent !== undefined && !params.events) params.events = ["progress"];
     const list = { [Symbol.iterator]: () => iteratorOf(urls, Symbol.iterator) };
     return this.call("prefetch", { urls: [...list], ...params }, { signal, onEvent });
   }
@@ -954,6 +966,7 @@ export class ImageWorker {
   }
 
   async call(method, params = {}, options = {}) {
+    checkHandler(options.onEvent, "onEvent");
     if (this.#isClosed) throw new ClosedError();
     const life = this.#life.end ? await this.#running(options.signal) : this.#life;
     return life.call(method, withFields(params), options);
@@ -980,7 +993,7 @@ export class ImageWorker {
     const died = (...facts) => this.#died(...facts);
     this.#life = new Life(binary, this.#flags, this.#configured, { onEvent, onLog, answered, died });
     this.#life.ended.then((end) => {
-      if (!this.#isClosed) onExit?.(end);
+      if (!this.#isClosed) callHandler(onExit, end);
     });
   }
 

@@ -36,6 +36,7 @@ import base64
 import contextlib
 import copy
 import functools
+import inspect
 import itertools
 import json
 import logging
@@ -244,7 +245,7 @@ class NotPermitted(LoadError):
 
     @property
     def rule(self) -> Optional[str]:
-        """The rule of robots.txt or the header field; None if robots.txt could not be loaded."""
+        """The rule of robots.txt or the header field."""
         return self.data.get("rule")
 
 
@@ -451,12 +452,47 @@ def _milliseconds(seconds: float, name: str) -> int:
 def _per_second(rate: float, name: str) -> Optional[str]:
     if isinstance(rate, bool) or not isinstance(rate, (int, float)):
         raise TypeError(f"{name} must be a number of requests per second, not {rate!r}")
+    if math.isnan(rate):
+        raise ValueError(f"{name} must be a number of requests per second, not {rate}")
     return None if rate == math.inf else f"{rate}/s"
+
+
+def _whole_seconds(seconds: float, name: str) -> int:
+    return math.ceil(_milliseconds(seconds, name) / 1000)
+
+
+def _base64(data: bytes, name: str) -> str:
+    try:
+        return base64.b64encode(data).decode()
+    except TypeError:
+        raise TypeError(f"{name} must be bytes, not {type(data).__name__}") from None
+
+
+def _absolute(path: StrPath, name: str) -> str:
+    try:
+        return os.fsdecode(os.path.abspath(path))
+    except TypeError:
+        raise TypeError(f"{name} must be a path, not {path!r}") from None
+
+
+def _advice(value: object) -> str:
+    """The end of the message that refuses a value."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return ": decode it, such as with str(value, 'utf-8')"
+    if hasattr(value, "__float__"):  # As one of numpy.
+        return ": convert it with int() or float()"
+    return ": convert it with list()" if hasattr(value, "__iter__") else ""
 
 
 def _header_lines(headers: Mapping[str, Optional[str]], name: str) -> list[str]:
     if not isinstance(headers, Mapping):
         raise TypeError(f"{name} must be a dict of header fields, not {headers!r}")
+    for field, value in headers.items():
+        if not isinstance(field, str):
+            raise TypeError(f"a name in {name} must be a string, not {field!r}{_advice(field) if isinstance(field, bytes) else ''}")
+        if not isinstance(value, (str, type(None))):
+            advice = ": convert it with str()" if isinstance(value, (int, float)) else _advice(value)
+            raise TypeError(f"{name}: the value of {field} must be a string or None, not {value!r}{advice}")
     return [f"{field}:" if value is None else f"{field}: {value}" if value else f"{field};" for field, value in headers.items()]
 
 
@@ -466,11 +502,11 @@ def _headers(lines: Sequence[str]) -> dict[str, Optional[str]]:
 
 
 Seconds = Annotated[float, _Mark(_milliseconds, lambda value: value / 1000, "Ms")]
-_AbsolutePath = Annotated[StrPath, _Mark(lambda path, _: os.fsdecode(os.path.abspath(path)), Path)]
-_Base64 = Annotated[bytes, _Mark(lambda data, _: base64.b64encode(data).decode(), base64.b64decode)]
+_AbsolutePath = Annotated[StrPath, _Mark(_absolute, Path)]
+_Base64 = Annotated[bytes, _Mark(_base64, base64.b64decode)]
 _Rate = Annotated[float, _Mark(_per_second, lambda text: math.inf if text is None else float(text[:-2]))]
 _HeaderFields = Annotated[Mapping[str, Optional[str]], _Mark(_header_lines, _headers, name="header")]
-_WholeSeconds = Annotated[float, _Mark(lambda seconds, _: math.ceil(seconds), float, "Seconds")]
+_WholeSeconds = Annotated[float, _Mark(_whole_seconds, float, "Seconds")]
 
 
 class Crop(TypedDict):
@@ -696,9 +732,6 @@ class StartOptions(Options, total=False):
     trace: Optional[StrPath]
     """A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before."""
     trace_limit: Optional[int]
-    record: Optional[StrPath]
-    """The directory of a recording. See examples/operating/recording.md."""
-    record_redact_query: Optional[bool]
 
 
 class Settings(StartOptions, total=False):
@@ -883,6 +916,8 @@ class Trace:
     byte_count: Optional[int] = None
     dropped: Optional[int] = None
     """The number of records that came too fast to be written."""
+    full: Optional[bool] = None
+    """Whether the trace ended at its limit, before it was stopped."""
 
 
 @dataclass(frozen=True)
@@ -975,7 +1010,7 @@ class OriginState:
 
 
 OriginReason = Literal[
-    "retryAfter", "unavailable", "unreachable", "unresponsive", "rate", "resolving", "retry", "otherWorker", "perHostLimit",
+    "retryAfter", "unavailable", "unreachable", "unresponsive", "rate", "resolving", "robots", "retry", "otherWorker", "perHostLimit",
     "concurrencyLimit", "paused",
 ]  # fmt: skip
 
@@ -1032,8 +1067,6 @@ class DiskTierState:
     entries: int
     byte_count: int
     limit: int
-    pinned: int
-    pinned_bytes: int
     evicted: int
     evicted_for: EvictionCounts
 
@@ -1279,6 +1312,11 @@ class Image:
         return _parsed(HTTPResponse, self.wire["response"]) if "response" in self.wire else None
 
     @property
+    def expires_at(self) -> Optional[datetime]:
+        """Until when the image is fresh; in the past if it is stale."""
+        return _time(self.wire["expiresAt"]) if "expiresAt" in self.wire else None
+
+    @property
     def kept(self) -> bool:
         """False if the image was to be stored on disk and could not be."""
         return bool(self.wire["kept"])
@@ -1474,6 +1512,10 @@ def _spellings(kind: type) -> Mapping[str, _Spelling]:
     return {name: _spelling(name, hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}
 
 
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
 def _spelling(name: str, hint: Any) -> _Spelling:
     if get_origin(hint) is Union and type(None) in get_args(hint):
         hint = Union[tuple(part for part in get_args(hint) if part is not type(None))]
@@ -1485,7 +1527,7 @@ def _spelling(name: str, hint: Any) -> _Spelling:
     if hint is Path:
         return _Spelling(wire_name, None, Path)
     if hint is datetime:
-        return _Spelling(wire_name, None, lambda text: datetime.fromisoformat(text.replace("Z", "+00:00")))
+        return _Spelling(wire_name, None, _time)
     if isinstance(hint, type) and hasattr(hint, "__total__"):  # A TypedDict.
         return _Spelling(wire_name, lambda given, _: _wire(hint, given, name, "member"), lambda wire: _parsed(hint, wire))
     if hasattr(hint, "__dataclass_fields__"):
@@ -1542,6 +1584,9 @@ def _flags(settings: Mapping[str, Any]) -> Iterator[str]:
         value = wire.get(wire_name)
         if value is None or value is False:
             continue
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(each, (bytes, bytearray, memoryview)):
+                raise TypeError(f"{name} must be a string, not {each!r}{_advice(each)}")
         flag = "--header" if name == "headers" else "--" + name.replace("_", "-")
         if value is True:
             yield flag
@@ -1894,17 +1939,96 @@ def _await_exit(
             loop.call_soon_threadsafe(tell)
 
 
+def _json_value(value: object) -> Any:
+    """The value of JSON for one that the encoder does not know: a path is text, and another kind of mapping a dict."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    path = os.fspath(cast(Any, value))
+    if not isinstance(path, str):  # Bytes, which the encoder would hand in again and again.
+        raise TypeError
+    return path
+
+
 # Sorting fails if one key is text and another is not: 1 and "1" would become a duplicate name, which the worker refuses.
-_to_json = json.JSONEncoder(separators=(",", ":"), default=os.fspath, ensure_ascii=False, allow_nan=False, sort_keys=True).encode
+_to_json = json.JSONEncoder(separators=(",", ":"), default=_json_value, ensure_ascii=False, allow_nan=False, sort_keys=True).encode
 
 
 def _encode(request: Mapping[str, Any]) -> bytes:
-    """The line of a request. Values that JSON does not have (NaN, half a surrogate pair, an object) are refused here."""
+    """The line of a request. Values that JSON does not have (NaN, bytes, half a surrogate pair, an object) are refused here."""
     try:
         return (_to_json(request) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as error:
-        data = {"kind": "invalidParams", "retryable": False, "url": request["params"].get("url")}
-        raise InvalidParams(f"the parameters must be JSON: {error}", data) from error
+        params = request["params"]
+        found = _fault(params) or _fault({"method": request["method"]})
+        member, message = found or ("", f"the parameters must be JSON: {error}")
+        url = params.get("url")
+        data = {"kind": "invalidParams", "retryable": False, "url": url if isinstance(url, str) else None}
+        raise InvalidParams(message, {**data, "member": member} if member else data) from error
+
+
+class _Place(NamedTuple):
+    """A value within parameters."""
+
+    path: str
+    """As `urls[1].headers.Accept`. Empty for the parameters themselves."""
+    value: Any
+    parent: Optional[_Place] = None
+
+
+def _fault(params: Any) -> Optional[Tuple[str, str]]:
+    """The path and the fault of the first value that JSON does not have; None if all are of JSON."""
+    left = [_Place("", params)]
+    while left:
+        place = left.pop()
+        fault = _own_fault(place)
+        if fault is not None:
+            return place.path, f"{place.path or 'the parameters'} {fault}"
+        path, value, _ = place
+        if isinstance(value, Mapping):
+            members = [_Place(f"{path}.{name}" if path else name, item, place) for name, item in value.items()]
+        elif isinstance(value, (list, tuple)):
+            members = [_Place(f"{path}[{index}]", item, place) for index, item in enumerate(value)]
+        else:
+            continue
+        left += reversed(members)
+    return None
+
+
+def _own_fault(place: _Place) -> Optional[str]:
+    """The fault of a value and of the names of its members."""
+    value = place.value
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"must be a string, not {type(value).__name__}{_advice(value)}"
+    if isinstance(value, str):
+        return None if _is_unicode(value) else f"must not contain half a surrogate pair: {value!r}"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"must be a finite number, not {float(value)}"
+    if value is None or isinstance(value, int):
+        return None
+    if not isinstance(value, (Mapping, list, tuple)):
+        module, name = type(value).__module__, type(value).__qualname__
+        return f"must be a string, a number, a list or a dict, not {name if module == 'builtins' else f'{module}.{name}'}{_advice(value)}"
+    parent = place.parent
+    while parent is not None:
+        if parent.value is value:
+            return "contains itself (a circular reference)"
+        parent = parent.parent
+    for name in value if isinstance(value, Mapping) else ():
+        if not isinstance(name, str):
+            return f"must have names that are strings, not {name!r}{_advice(name) if isinstance(name, bytes) else ''}"
+        if not _is_unicode(name):
+            return f"must not have a name with half a surrogate pair: {name!r}"
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _urls(params: Mapping[str, Any]) -> Iterator[str]:
@@ -1940,6 +2064,22 @@ if hasattr(os, "register_at_fork"):
 def _close_all() -> None:
     for worker in list(_blocking):
         worker.close(grace=1.0)
+
+
+def _check_handler(handler: object, name: str) -> None:
+    """Refuses what cannot be called when it is given, and not at the first event, which an image from the cache does not have."""
+    if handler is None:
+        return
+    if not callable(handler):
+        raise TypeError(f"{name} must be a function, not {handler!r}")
+    if inspect.iscoroutinefunction(handler):
+        raise TypeError(f"{name} must be a plain function, not a coroutine function: nobody would await it")
+
+
+def _check_call(params: object, on_event: object) -> None:
+    if not isinstance(params, (dict, Mapping)):  # `dict` first: the check of a Mapping is slow.
+        raise TypeError(f"params must be a dict, not {params!r}")
+    _check_handler(on_event, "on_event")
 
 
 _Told = TypeVar("_Told")
@@ -2008,7 +2148,7 @@ def _items(urls: Iterable[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
 
 
 def _checked(urls: Iterable[Any]) -> Iterable[Any]:
-    if isinstance(urls, (str, bytes, Mapping)):
+    if isinstance(urls, (str, bytes, bytearray, memoryview, Mapping)):
         raise TypeError(f"urls must be an iterable of URLs, not {type(urls).__name__}")
     return urls
 
@@ -2024,9 +2164,11 @@ class ImageWorker:
                 'give raw flags as arguments=["--max-per-host=8"]'
             )
         arguments = settings.get("arguments") or []
-        if isinstance(arguments, str):
+        if isinstance(arguments, (str, bytes, bytearray)):
             raise TypeError(f'arguments must be a list of flags, such as ["--max-per-host=8"], not {arguments!r}')
         flags = list(_flags(settings))
+        for name in ("on_event", "on_exit"):
+            _check_handler(settings.get(name), name)
         restarts, pause = settings.get("max_restarts"), settings.get("longest_pause")
         self._arguments = [find_worker(settings.get("binary")), *flags, *map(os.fspath, arguments)]
         self._on_event = settings.get("on_event")
@@ -2307,7 +2449,7 @@ class ImageWorker:
     async def start_trace(self, path: StrPath, *, limit: Optional[int] = None) -> Trace:
         """Starts a timeline of all loads in a file, which Perfetto can open. `limit` is its maximum size in bytes. A `%p` in the path becomes
         the process ID of the worker. A trace ends with its worker."""
-        return await self._trace({"action": "start", "path": os.path.abspath(path), "limit": limit})
+        return await self._trace({"action": "start", "path": _absolute(path, "path"), "limit": limit})
 
     async def stop_trace(self) -> Trace:
         """Completes the file of the trace."""
@@ -2339,6 +2481,7 @@ class ImageWorker:
 
         Its outcome comes to the `on_event` of the constructor: Completed, Answered or Failed.
         """
+        _check_call(params or {}, None)
         if self._life is not None:
             self._check_loop()
             self._life.notify(method, params or {})
@@ -2353,6 +2496,7 @@ class ImageWorker:
         if self._is_closed or self._loop is None:
             raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
         self._check_loop()
+        _check_call(params, on_event)
         life = self._life or await self._started(params.get("url"))
         return await life.call(method, params, on_event, made)
 

@@ -1,7 +1,7 @@
 /// The reason why a transfer did not deliver a complete response.
 public struct TransferError: Error, Sendable, Hashable {
-  public enum Kind: String, Sendable, Hashable, CaseIterable {
-    /// The host's name has no address.
+  public enum Kind: Sendable, Hashable {
+    /// It is certain that the host's name has no address.
     case resolve
     /// No name server answered, so whether the host's name has an address is unknown.
     case unanswered
@@ -38,7 +38,7 @@ public struct TransferError: Error, Sendable, Hashable {
   }
 
   /// The step that timed out.
-  public enum Phase: String, Sendable, Hashable, CaseIterable {
+  public enum Phase: String, Sendable, Hashable {
     /// Name, connection and TLS handshake.
     case connect
     /// The first line of an answer.

@@ -20,6 +20,7 @@ public actor Transport {
     case resolverStatistics(@Sendable (ResolverStatistics?) -> Void)
     case resume(TransferID)
     case cancel(TransferID)
+    case explainedNoAddress(TransferID, isCertain: Bool)
   }
 
   private nonisolated let executor = LoopExecutor<Command>(name: "transport")
@@ -137,7 +138,8 @@ public actor Transport {
   private func startCurl() {
     guard curl == nil else { return }
     curl = CurlLoop(
-      configuration: configuration, environment: environment, isPermitted: isPermitted, nameServers: nameServers)
+      configuration: configuration, environment: environment, isPermitted: isPermitted, nameServers: nameServers,
+      post: { [executor] in executor.post($0, startsThread: false) })
   }
 
   private func perform(_ command: Command) {
@@ -159,6 +161,7 @@ public actor Transport {
     case .resolverStatistics(let completion): completion(curl?.resolverStatistics)
     case .resume(let id): curl?.resume(id)
     case .cancel(let id): curl?.cancel(id)
+    case .explainedNoAddress(let id, let isCertain): curl?.explainedNoAddress(id, isCertain: isCertain)
     }
   }
 }

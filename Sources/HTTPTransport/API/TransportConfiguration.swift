@@ -48,7 +48,9 @@ public struct TransportConfiguration: Sendable, Hashable {
   ///
   /// - Parameter environment: returns the value of an environment variable (for proxies), or nil.
   public func problem(environment: (String) -> String? = processEnvironment) -> String? {
-    if network == .publicOnly, ProxyRules(option: proxy, environment: environment).mayUseProxy {
+    let proxies = ProxyRules(option: proxy, environment: environment)
+    if let problem = proxies.problem { return problem }
+    if network == .publicOnly, proxies.mayUseProxy {
       let source = proxy == nil ? "the environment (http_proxy, https_proxy or all_proxy)" : "the option proxy"
       return "network public cannot be combined with a proxy, because the proxy resolves names itself; \(source) "
         + "names one: set proxy to an empty text, or use network any and let the proxy refuse non-public addresses"

@@ -102,3 +102,66 @@ private func processorTimeOfThread() -> Duration {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
   return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
 }
+
+/// Limits on curl's connections, idle ones included. They fall when the system has no descriptor for one more
+/// connection.
+struct ConnectionLimits: Equatable {
+  /// The configured limit, in force while descriptors last.
+  let configuredMax: Int
+  /// Largest number of connections. One more closes an idle one; if all are in use, the transfer waits until another
+  /// has ended.
+  private(set) var open: Int
+  /// Largest number of connections to keep after a transfer has ended. Above it, an idle one is closed.
+  private(set) var kept: Int
+  private var transfersEnded = 0
+
+  init(max configuredMax: Int) {
+    self.configuredMax = Swift.max(1, configuredMax)
+    (open, kept) = (self.configuredMax, self.configuredMax)
+  }
+
+  /// Lowers the limits after the system had no descriptor for one more. Some of the descriptors that are left are
+  /// needed for files.
+  ///
+  /// - Parameter count: the number of open sockets.
+  mutating func lower(count: Int) {
+    open = max(1, min(count * 7 / 8, open - 1))
+    kept = max(1, min(count / 2, kept))
+  }
+
+  /// Raises the limits after a transfer has ended, so that its connection is closed or idle. `open` rises at once, for
+  /// waiting transfers. `kept` rises slowly, so that idle connections seldom take the last descriptors again.
+  mutating func raise() {
+    guard kept < configuredMax else { return }
+    open = min(configuredMax, open + 1)
+    transfersEnded += 1
+    if transfersEnded.isMultiple(of: 64) { kept += 1 }
+  }
+}
+
+/// An empty connection share, in which curl looks for the last connection of an ended handle.
+///
+/// `curl_multi_remove_handle` searches all open connections for the handle's last one, to close it if it was made with
+/// CURLOPT_CONNECT_ONLY. With thousands of open connections that costs more than the rest of a load. Curl does not
+/// search for a connection that CURLINFO_ACTIVESOCKET did not find (`Curl_getconnectinfo` in connect.c).
+final class EmptyConnectionCache {
+  private let share: UnsafeMutableRawPointer
+
+  /// Fails if memory is short.
+  init?() {
+    guard let share = curl_share_init() else { return nil }
+    self.share = share
+    _ = ccurl_share(share, CURL_LOCK_DATA_CONNECT)
+  }
+
+  deinit { curl_share_cleanup(share) }
+
+  /// Detaches a handle from its last connection.
+  ///
+  /// - Parameter easy: a handle whose transfer has ended, still in its multi handle. It cannot be used again.
+  func detachConnection(of easy: UnsafeMutableRawPointer) {
+    var socket = CURL_SOCKET_BAD
+    _ = ccurl_set_pointer(easy, CURLOPT_SHARE, share)
+    _ = ccurl_get_socket(easy, CURLINFO_ACTIVESOCKET, &socket)
+  }
+}

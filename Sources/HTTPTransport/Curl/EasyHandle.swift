@@ -69,10 +69,8 @@ final class EasyHandle {
       _ = ccurl_set_pointer(raw, CURLOPT_CAPATH, nil)
       _ = ccurl_set_pointer(raw, CURLOPT_PROXY_CAPATH, nil)
     }
-    if configuration.cookies != nil {
-      // Enable cookies for this handle; the share holds them.
-      set(CURLOPT_COOKIEFILE, "")
-    }
+    // Enable cookies: those of the share, if it has any, else those that the redirects of one load set.
+    set(CURLOPT_COOKIEFILE, "")
     if let share = settings.share { _ = ccurl_set_pointer(raw, CURLOPT_SHARE, share.raw) }
 
     // Curl calls back only during calls on this handle, the last of which is in `deinit`: unretained is enough.
@@ -101,11 +99,12 @@ final class EasyHandle {
   /// Sets the handle up for its request. Returns false if memory is short.
   ///
   /// - Parameters:
+  ///   - cookies: see `cookies`.
   ///   - addresses: lines of CURLOPT_RESOLVE, with those of the target's host or of none; nil if curl finds them.
   ///   - connectTimeout: the time that is left for connecting.
   func prepare(
-    _ target: Target, headers: HeaderFields, proxy: String?, addresses: [String]?, connectTimeout: Duration,
-    needsFreshConnection: Bool
+    _ target: Target, headers: HeaderFields, cookies: [String], proxy: String?, addresses: [String]?,
+    connectTimeout: Duration, needsFreshConnection: Bool
   ) -> Bool {
     // Within this time curl also gives up an address that does not answer and tries the next one.
     set(CURLOPT_CONNECTTIMEOUT_MS, max(1, min(connectTimeout, .seconds(86_400)).millisecondsRoundedUp))
@@ -120,7 +119,8 @@ final class EasyHandle {
     }
     if needsFreshConnection { set(CURLOPT_FRESH_CONNECT, 1) }
     var headers = headers
-    if settings.configuration.cookies != nil, let requestCookies = headers["cookie"] {
+    for cookie in cookies { set(CURLOPT_COOKIELIST, cookie) }
+    if let requestCookies = headers["cookie"] {
       // Merge with curl's own cookies into one field (RFC 6265 section 5.4).
       headers.remove("cookie")
       set(CURLOPT_COOKIE, requestCookies)
@@ -175,6 +175,16 @@ final class EasyHandle {
       time(CURLINFO_NAMELOOKUP_TIME_T), time(CURLINFO_CONNECT_TIME_T), time(CURLINFO_APPCONNECT_TIME_T)
     )
     return (name, connect.map { max(.zero, $0 - (name ?? .zero)) }, tls.map { max(.zero, $0 - (connect ?? .zero)) })
+  }
+
+  /// The cookies that the hops of this load have set, each as a line in Netscape's format; empty if the share has them.
+  var cookies: [String] {
+    var list: UnsafeMutablePointer<curl_slist>?
+    guard settings.configuration.cookies == nil, ccurl_get_list(raw, CURLINFO_COOKIELIST, &list) == CURLE_OK else {
+      return []
+    }
+    defer { curl_slist_free_all(list) }
+    return sequence(first: list, next: { $0?.pointee.next }).compactMap { $0?.pointee.data.map { String(cString: $0) } }
   }
 
   /// Bytes of the response's body that were read, before content decoding.

@@ -3,8 +3,8 @@ internal import HTTPTypes
 /// The position of a transfer along its redirects, and the header fields that it may still send.
 ///
 /// Fields that are meant for one origin (`RequestHeaders`) are not sent to another. The same holds for user information
-/// in the URL; user information in a Location is sent to the Location. A redirect from https to http is one to another
-/// origin.
+/// in the URL; user information in a Location is sent to the Location. A redirect from http to https of the same host
+/// keeps everything. One from https to http is one to another origin.
 struct RedirectChain {
   private(set) var target: Target
   private(set) var redirects = 0
@@ -15,15 +15,10 @@ struct RedirectChain {
 
   init(_ request: TransferRequest) throws(TransferError) {
     if let problem = RequestHeaders.problem(in: request.headers) { throw TransferError(.invalidRequest, problem) }
-    do {
-      target = try Target(request.url)
-    } catch {
-      throw TransferError(.invalidRequest, "the host of the URL must be a valid address or name")
-    }
+    target = Target(request.url)
     headers = request.headers
     authorization = target.authorization
-    let start = (written: request.url.requestURL, sent: target.url)
-    validatedURL = request.validatedURL.flatMap { $0 == start.written ? start.sent : try? Target(parsing: $0).url }
+    validatedURL = request.validatedURL.flatMap { try? ResourceURL(final: $0).withoutUserInfo }
     if request.validatedURL != nil, validatedURL == nil { headers = RequestHeaders.withoutConditions(headers) }
     maxRedirects = request.maxRedirects
   }
@@ -50,13 +45,16 @@ struct RedirectChain {
     guard redirects < maxRedirects else { throw TransferError(.redirects, "more than \(maxRedirects) redirects") }
     let next: Target
     do {
-      next = try Target(parsing: location, relativeTo: target)
+      next = Target(try ResourceURL(location, relativeTo: target.resource))
     } catch {
-      let what = error == .scheme ? "a scheme other than http and https" : "a malformed URL"
+      let what = error.kind == .unsupportedScheme ? "a scheme other than http and https" : "a malformed URL"
       throw TransferError(.redirects, "\(target.origin.hostAndPort) redirects to \(what)")
     }
-    if next.origin != target.origin {
-      headers = RequestHeaders.withoutCredentials(headers)
+    let isSameHost = next.origin.host == target.origin.host
+    let isUpgrade = isSameHost && target.origin.scheme == "http" && next.origin.scheme == "https"
+    if next.origin != target.origin, !isUpgrade {
+      let isDowngrade = target.origin.scheme == "https" && next.origin.scheme == "http"
+      headers = RequestHeaders.withoutCredentials(headers, isDowngrade: isDowngrade)
       authorization = nil
     }
     if let authorization = next.authorization { self.authorization = authorization }

@@ -125,9 +125,10 @@ struct ResponseReceiver {
     if framing.hasAmbiguousLength { return fail(.network, "the answer has several different lengths") }
     hop.location = RedirectChain.location(status: hop.parser.status, headers: headers)
     if location != nil { return drop(contentLength) }
-    let head = ResponseHead(
+    var head = ResponseHead(
       status: hop.parser.status, headers: headers, finalURL: hop.url, httpVersion: hop.parser.httpVersion,
       contentLength: contentLength)
+    head.isEndedByClose = hasBody && framing.isEndedByClose && hop.parser.httpVersion.hasPrefix("1.")
     self.head = head
     allowance = hop.parser.status == 206 ? maxBytes - bytesKept : maxBytes
     if hop.parser.status == 206, framing.isPartial, !asksForRange {

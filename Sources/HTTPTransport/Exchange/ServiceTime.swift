@@ -1,3 +1,5 @@
+internal import CCurl
+internal import CTLS
 internal import Platform
 
 /// Measures and limits the time that curl spends on one connection within one call.
@@ -57,4 +59,32 @@ struct ServiceTime {
     current?.use.suspectedAt = used
     return false
   }
+}
+
+/// The TLS state of a handle's connection. It is known if curl uses the same OpenSSL as this module.
+struct TLSConnection {
+  private let ssl: UnsafeMutableRawPointer
+
+  /// Fails for a connection without TLS.
+  init?(of easy: EasyHandle) {
+    guard Self.isKnown, let ssl = ccurl_openssl(easy.raw) else { return nil }
+    self.ssl = ssl
+  }
+
+  var identity: ServiceTime.Connection { ssl }
+
+  /// Whether curl uses the same OpenSSL as this module. The text is like `OpenSSL/3.0.19`; TLS libraries that curl could
+  /// use instead are in parentheses.
+  ///
+  /// It is not `curl_version`, which initialises OpenLDAP, which resolves the name of this machine (libcurl 7.88): that
+  /// blocks for as long as a name server is silent.
+  static let isKnown =
+    curl_version_info(CURLVERSION_FIRST)?.pointee.ssl_version
+    .map { String(cString: $0).split(separator: " ").contains { $0.hasPrefix("OpenSSL/\(OPENSSL_VERSION_MAJOR).") } }
+    ?? false
+
+  var isHTTP2: Bool { ctls_is_http2(ssl) != 0 }
+
+  /// Whether unrequested bytes were read together with requested ones.
+  var hasUnread: Bool { ctls_has_unread(ssl) != 0 }
 }

@@ -24,6 +24,8 @@ final class Transfer {
   private var hop = Hop()
   private(set) var receiver: ResponseReceiver
   private var redirectChain: RedirectChain
+  /// The cookies that the redirects have set.
+  private var cookies: [String] = []
   private var watch: StallDetector
   private var share = TurnShare()
   /// Whether the consumer holds the transfer before its next hop.
@@ -97,7 +99,7 @@ final class Transfer {
     watch.resolved(now: clock.now)
     let connectTimeout = settings.configuration.connectTimeout
     let isReady = easy.prepare(
-      redirectChain.target, headers: redirectChain.fields, proxy: proxy, addresses: addresses,
+      redirectChain.target, headers: redirectChain.fields, cookies: cookies, proxy: proxy, addresses: addresses,
       connectTimeout: connectTimeout - watch.hopStartedAt.duration(to: clock.now),
       needsFreshConnection: needsFreshConnection)
     guard isReady else {
@@ -130,6 +132,7 @@ final class Transfer {
       return .request
     }
     if let location = receiver.location, receiver.failure == nil {
+      cookies = easy?.cookies ?? cookies
       do {
         try redirectChain.follow(location)
       } catch {

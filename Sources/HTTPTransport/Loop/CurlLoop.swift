@@ -15,6 +15,7 @@ final class CurlLoop {
   private var lookUps: [LookUpID: Resolver.Ticket] = [:]
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
+  private let post: @Sendable (Transport.Command) -> Void
   private var settings: ResolvedConfiguration
   private var transfers: [TransferID: Transfer] = [:]
   private var limits: ConnectionLimits {
@@ -24,9 +25,12 @@ final class CurlLoop {
   private static let globalResult = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 
   /// Fails if curl cannot be started.
+  ///
+  /// - Parameter post: posts a command to the thread of this loop. May be called on any thread.
   init?(
     configuration: TransportConfiguration, environment: @escaping (String) -> String?,
-    isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration
+    isPermitted: @escaping AddressFilter, nameServers: NameServerConfiguration,
+    post: @escaping @Sendable (Transport.Command) -> Void
   ) {
     guard Self.globalResult == CURLE_OK, let sockets = SocketPoll(), let cache = EmptyConnectionCache(),
       let multi = curl_multi_init()
@@ -36,6 +40,7 @@ final class CurlLoop {
     emptyConnectionCache = cache
     self.environment = environment
     self.isPermitted = isPermitted
+    self.post = post
     settings = ResolvedConfiguration(configuration, environment: environment)
     limits = ConnectionLimits(max: configuration.maxConnections)
     resolver = Resolver(nameServers, poll: sockets, clock: clock)
@@ -131,7 +136,8 @@ final class CurlLoop {
       }
       emptyConnectionCache.detachConnection(of: raw)
       let isOurs = code == CURLE_OK || transfer.hasStopped
-      end(transfer, isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy))
+      let error = isOurs ? nil : connections.error(of: transfer) ?? TransferError(code, of: transfer, on: easy)
+      if error?.kind == .resolve { explainNoAddress(of: transfer) } else { end(transfer, error) }
     }
     connections.removeEnded(except: transfers.values)
     // Checked after curl has read: input that arrived while the loop was busy counts as progress.
@@ -192,6 +198,16 @@ final class CurlLoop {
     case .noSuchName: finish(transfer, .failure(transfer.counted(transfer.noAddress)))
     case .unanswered: finish(transfer, .failure(transfer.counted(transfer.noAnswer)))
     }
+  }
+
+  /// Finds out whether the name of a host for which curl has found no address exists.
+  private func explainNoAddress(of transfer: Transfer) {
+    let (id, post) = (transfer.id, post)
+    SystemNames.findAbsence(of: transfer.origin.host) { post(.explainedNoAddress(id, isCertain: $0)) }
+  }
+
+  func explainedNoAddress(_ id: TransferID, isCertain: Bool) {
+    if let transfer = transfers[id] { proceed(transfer, isCertain ? .noSuchName : .unanswered) }
   }
 
   /// - Parameter hostAddresses: the addresses of the host; nil if curl resolves it.

@@ -40,6 +40,9 @@ struct BodyFraming {
     return Int64(length) ?? .max
   }
 
+  /// Whether the body of an HTTP/1 response ends with its connection (RFC 9112 section 6.3).
+  var isEndedByClose: Bool { lengths.isEmpty && !transferCodings.contains("chunked") }
+
   private static func isNumber(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0.isASCIIDigit }
   }

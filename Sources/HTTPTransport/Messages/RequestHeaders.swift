@@ -1,10 +1,11 @@
+internal import CCurl
 public import HTTPTypes
 
 /// The rules for a caller's header fields.
 ///
-/// A redirect to another origin keeps only the fields that say nothing about the requester: `accept`,
-/// `accept-encoding`, `accept-language`, `cache-control`, `pragma`, `user-agent`, and the conditional and range fields
-/// (see `TransferRequest.validatedURL`). All others are dropped, and stay dropped if a later redirect leads back.
+/// A redirect to another origin drops the fields that may be credentials and those that are about the origin, see
+/// `isBoundToOrigin`. They stay dropped if a later redirect leads back. A redirect from http to https of the same host
+/// keeps all fields.
 public enum RequestHeaders {
   /// The problem of the fields, in words that quote no value; nil if they can be sent.
   ///
@@ -30,18 +31,29 @@ public enum RequestHeaders {
   }
 
   /// The fields of `headers` that remain after a redirect to another origin.
-  static func withoutCredentials(_ headers: HeaderFields) -> HeaderFields {
-    HeaderFields(headers.lines.filter { publicFields.contains($0.name) || conditionalFields.contains($0.name) })
+  ///
+  /// - Parameter isDowngrade: whether it leads from https to http, where a Referer must not be sent (RFC 9110 section
+  ///   10.1.3).
+  static func withoutCredentials(_ headers: HeaderFields, isDowngrade: Bool) -> HeaderFields {
+    HeaderFields(headers.lines.filter { !isBoundToOrigin($0.name) && !(isDowngrade && $0.isNamed("referer")) })
   }
+
+  /// Whether a field of this name (in lower case) is for the origin of the first request only: Host, and each name with
+  /// a word that names a credential, such as Authorization, Cookie, X-Api-Key and X-Amz-Security-Token.
+  private static func isBoundToOrigin(_ name: String) -> Bool {
+    name == "host" || credentialWords.contains { name.contains($0) }
+  }
+
+  private static let credentialWords = [
+    "auth", "cookie", "credential", "csrf", "jwt", "key", "passw", "secret", "session", "signature", "ticket", "token",
+    "xsrf",
+  ]
 
   /// The fields of `headers` for a URL other than the one to which the validators refer.
   static func withoutConditions(_ headers: HeaderFields) -> HeaderFields {
     HeaderFields(headers.lines.filter { !conditionalFields.contains($0.name) })
   }
 
-  private static let publicFields: Set = [
-    "accept", "accept-encoding", "accept-language", "cache-control", "pragma", "user-agent",
-  ]
   private static let conditionalFields: Set = ["if-modified-since", "if-none-match", "if-range", "range"]
   private static let connectionFields: Set = [
     "connection", "content-length", "expect", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer",
@@ -64,5 +76,47 @@ extension String {
   /// Faster than `utf8.allSatisfy`, which looks up how the text is stored for each byte.
   fileprivate func allBytes(_ isAllowed: (UInt8) -> Bool) -> Bool {
     utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isAllowed) } ?? utf8.allSatisfy(isAllowed)
+  }
+}
+
+/// The header fields of a request as a list for curl. It never changes, so any number of handles may use it; it must
+/// outlive them.
+final class HeaderList {
+  let headers: HeaderFields
+  /// Whether `headers` name a User-Agent, in place of curl's own.
+  let hasUserAgent: Bool
+  /// nil if the list is empty.
+  private(set) var raw: UnsafeMutablePointer<curl_slist>?
+
+  /// Fails if memory is short.
+  ///
+  /// A range counts stored bytes, so it is requested without a content encoding, as browsers do.
+  ///
+  /// - Parameter leftOut: names of default fields that are not sent.
+  init?(_ headers: HeaderFields, leavingOut leftOut: Set<String>) {
+    self.headers = headers
+    func has(_ name: String) -> Bool { headers.lines.contains { $0.isNamed(name) } }
+    hasUserAgent = has("user-agent")
+    // Curl would format its own field twice for each request.
+    let encoding: String? =
+      if has("accept-encoding") { nil } else if has("range") {
+        "identity"
+      } else { leftOut.contains("accept-encoding") ? nil : ContentDecoder.accepted }
+    if let encoding { guard append("Accept-Encoding: \(encoding)") else { return nil } }
+    for field in headers.lines {
+      // A "name:" without a value would make curl omit its own field.
+      let isBlank = field.value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 }
+      guard append(isBlank ? "\(field.name);" : "\(field.name): \(field.value)") else { return nil }
+    }
+    // Curl ignores such a line if there is a field of that name.
+    for name in leftOut { guard append("\(name):") else { return nil } }
+  }
+
+  deinit { curl_slist_free_all(raw) }
+
+  private func append(_ line: String) -> Bool {
+    guard let longer = curl_slist_append(raw, line) else { return false }
+    raw = longer
+    return true
   }
 }

@@ -53,3 +53,49 @@ struct AddressCache {
     }
   }
 }
+
+/// The outcomes that are known without asking a server: from the hosts file, or from earlier answers.
+struct KnownNames {
+  private var hostsFile: WatchedFile
+  private var hosts = HostsFile()
+  var cache = AddressCache()
+
+  /// - Parameter hostsFile: path of a file as described by hosts(5).
+  init(hostsFile: String) { self.hostsFile = WatchedFile(path: hostsFile) }
+
+  /// - Parameter name: a host whose `HostKind` is `name`.
+  mutating func outcome(for name: String, now: Instant) -> Resolver.Outcome? {
+    if let bytes = hostsFile.change(now: now) { hosts = HostsFile(bytes) }
+    let addresses = hosts[name]
+    if !addresses.isEmpty { return .addresses(addresses) }
+    return cache.answer(for: name, now: now)
+  }
+}
+
+/// The addresses that curl was given, as lines for CURLOPT_RESOLVE. Pure.
+///
+/// Curl keeps them in a cache that all its handles share, and reads them when it connects. An entry stays as long as a
+/// hop may need it, and is removed with one of the next hops.
+struct AddressesInCurl {
+  /// Number of hops that use an entry.
+  private var users: [String: Int] = [:]
+  private var unused: Set<String> = []
+
+  /// The lines for a hop: they remove the entries that are no longer needed, and set the host's addresses.
+  ///
+  /// - Parameter key: host and port.
+  mutating func begin(_ key: String, _ addresses: [IPAddress]) -> [String] {
+    users[key, default: 0] += 1
+    unused.remove(key)
+    defer { unused.removeAll(keepingCapacity: true) }
+    let list = addresses.map { $0.bytes.count == 4 ? $0.text : "[\($0.text)]" }.joined(separator: ",")
+    return unused.map { "-\($0)" } + ["\(key):\(list)"]
+  }
+
+  /// Ends a hop's use of an entry.
+  mutating func end(_ key: String) {
+    guard let count = users[key] else { return assertionFailure("a hop must begin to use an entry before it ends") }
+    users[key] = count > 1 ? count - 1 : nil
+    if count == 1 { unused.insert(key) }
+  }
+}

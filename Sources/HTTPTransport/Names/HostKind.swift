@@ -12,18 +12,13 @@ enum HostKind: Hashable {
   /// section 6.4), `onion` (RFC 7686), or characters that no host name has. This also excludes text that would mean
   /// something else in CURLOPT_RESOLVE.
   case impossible
-  /// A name for the system's resolver: one of multicast DNS (`local`, RFC 6762 section 3), or one beyond ASCII, which a
-  /// redirect may have and curl converts first.
+  /// A name of multicast DNS (`local`, RFC 6762 section 3), for the system's resolver.
   case system
 
   /// - Parameter host: in lower case, as in `Origin`.
   init(_ host: String) {
     if host.hasPrefix("[") || IPAddress(host) != nil {
       self = .address
-      return
-    }
-    guard host.utf8.allSatisfy({ $0 < 0x80 }) else {
-      self = .system
       return
     }
     let name = host.hasSuffix(".") ? host.dropLast() : host[...]

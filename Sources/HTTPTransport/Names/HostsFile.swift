@@ -1,6 +1,7 @@
 internal import CCurl
 internal import HTTPTypes
 internal import Platform
+internal import Text
 
 /// The names and addresses of a file in the format of hosts(5).
 ///
@@ -77,9 +78,11 @@ struct HostsFile {
 
   private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0d }
 
-  /// FNV-1a of the name in lower case.
+  /// The hash of the name in lower case.
   private static func hash(_ name: Word) -> UInt64 {
-    name.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1.asciiLowercased)) &* 0x100_0000_01b3 }
+    var hash = FNV1a()
+    for byte in name { hash.combine(byte.asciiLowercased) }
+    return hash.value
   }
 }
 

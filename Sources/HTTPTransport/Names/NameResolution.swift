@@ -8,7 +8,7 @@ public enum NameResolver: String, Sendable, Hashable, CaseIterable {
 
 /// The result of a look-up.
 public struct NameResolution: Sendable, Hashable {
-  public enum Outcome: String, Sendable, Hashable, CaseIterable {
+  public enum Outcome: Sendable, Hashable {
     /// The name has an address, or needs none here since a proxy or curl itself finds it.
     case resolved
     case noSuchName
@@ -29,8 +29,6 @@ public struct NameResolution: Sendable, Hashable {
 /// Identifies a look-up; never reused within one transport.
 public struct LookUpID: Sendable, Hashable {
   let number: UInt64
-
-  public init(number: UInt64) { self.number = number }
 }
 
 /// Counters and the state of the resolver. All members except `kind` are about c-ares only.

@@ -1,41 +1,3 @@
-/// Facts about an image that a decoder computes when a host asks for them.
-public struct FactSet: OptionSet, Sendable, Hashable {
-  public let rawValue: Int
-  public init(rawValue: Int) { self.rawValue = rawValue }
-  public static let perceptualHash = FactSet(rawValue: 1)
-  /// The fields of `EXIFField.others`.
-  public static let exif = FactSet(rawValue: 2)
-  /// The fields of `EXIFField.position`.
-  public static let gps = FactSet(rawValue: 4)
-
-  /// The facts that there are.
-  public init(perceptualHash: Bool, exif: Bool, gps: Bool) {
-    self = []
-    if perceptualHash { insert(.perceptualHash) }
-    if exif { insert(.exif) }
-    if gps { insert(.gps) }
-  }
-
-  /// All facts, with the names that hosts give them.
-  public static let named: [(name: String, fact: FactSet)] = [
-    ("exif", .exif), ("gps", .gps), ("perceptualHash", .perceptualHash),
-  ]
-}
-
-/// The facts that a decoder has computed. A fact that was not asked for is nil.
-public struct ImageFacts: Sendable, Hashable {
-  /// See `PerceptualHash`.
-  public var perceptualHash: UInt64?
-  /// The fields that the image has; empty without EXIF data.
-  public var exif: [EXIFField: EXIFValue]?
-  public var gps: [EXIFField: EXIFValue]?
-
-  public init() {}
-
-  /// The facts that were computed.
-  var known: FactSet { FactSet(perceptualHash: perceptualHash != nil, exif: exif != nil, gps: gps != nil) }
-}
-
 /// The facts in a message between the worker and a decoder.
 extension ImageFacts {
   private static let hashName = "perceptualHash"
@@ -55,6 +17,7 @@ extension ImageFacts {
 
   /// Nil if a fact is not valid.
   init?(_ message: CodecMessage) {
+    self.init()
     if let digits = message[Self.hashName] {
       guard let hash = UInt64(digits, radix: 16) else { return nil }
       perceptualHash = hash

@@ -116,3 +116,69 @@ struct HEIFItem {
     return []
   }
 }
+
+/// The minimized image box (ISO/IEC 23008-12:2025, annex O): size and orientation in its first bits.
+package enum HEIFMinimized {
+  /// Nil for unknown versions.
+  static func header(
+    _ reader: inout HeaderReader, format: ImageFormat, _ box: BoxSequence.Box
+  ) throws(ImageHeaderError) -> ImageHeader? {
+    let start = box.content.lowerBound
+    // Two bits of version, nine flags, two bits of chroma subsampling, three bits of orientation.
+    let flags = try reader.big16(start)
+    guard flags >> 14 == 0 else { return nil }
+    let sides = try reader.big32(start + 2)
+    let bits = sides >> 31 == 1 ? 7 : 15
+    let mask = 1 << bits - 1
+    return ImageHeader(
+      format, width: (sides >> (31 - bits) & mask) + 1, height: (sides >> (31 - 2 * bits) & mask) + 1,
+      orientation: flags & 7 + 1)
+  }
+
+  /// Whether the image is described by a minimized image box, which the libraries here do not read.
+  package static func isIn(_ source: any ByteSource) -> Bool {
+    var reader = HeaderReader(source)
+    var boxes = BoxSequence(from: 0, to: reader.count)
+    while let box = try? boxes.next(&reader) {
+      if box.name == "mini" { return true }
+      if box.name == "meta" || box.name == "moov" { return false }
+    }
+    return false
+  }
+}
+
+/// The visible part of a coded picture (`clap`, ISO/IEC 14496-12 section 12.1.4).
+public struct CleanAperture: Sendable, Hashable {
+  public let x: Int
+  public let y: Int
+  public let width: Int
+  public let height: Int
+
+  /// Nil if the edges are not on whole pixels of the picture. Then the whole picture is shown, as in browsers.
+  ///
+  /// - Parameters:
+  ///   - numbers: the eight 32-bit fields of the box: numerator and denominator of the width, of the height, and of the
+  ///     horizontal and vertical distance of the part's middle from that of the picture. The numerators of the
+  ///     distances are signed.
+  ///   - width: the width of the coded picture, less than 2^32.
+  public init?(_ numbers: [Int], width: Int, height: Int) {
+    guard let across = Self.extent(numbers[0], numbers[1], offset: (numbers[4], numbers[5]), of: width),
+      let down = Self.extent(numbers[2], numbers[3], offset: (numbers[6], numbers[7]), of: height)
+    else { return nil }
+    (x, self.width) = (across.start, across.length)
+    (y, self.height) = (down.start, down.length)
+  }
+
+  private static func extent(
+    _ numerator: Int, _ denominator: Int, offset: (numerator: Int, denominator: Int), of whole: Int
+  ) -> (start: Int, length: Int)? {
+    guard denominator > 0, offset.denominator > 0, numerator.isMultiple(of: denominator) else { return nil }
+    let length = numerator / denominator
+    // Doubled, so that half pixels are integers.
+    let doubled = 2 * Int(Int32(truncatingIfNeeded: offset.numerator))
+    guard length > 0, length <= whole, doubled.isMultiple(of: offset.denominator) else { return nil }
+    let start = whole - length + doubled / offset.denominator
+    guard start >= 0, start.isMultiple(of: 2), start / 2 + length <= whole else { return nil }
+    return (start / 2, length)
+  }
+}

@@ -1,21 +1,7 @@
-/// The contents of an image file's header.
-public struct ImageHeader: Sendable, Hashable {
-  public let format: ImageFormat
-  /// The stored width, before `orientation` is applied; nil if the header does not have it. Up to 2^32 - 1, so width x
-  /// height may overflow an `Int`.
-  public let width: Int?
-  public let height: Int?
-  /// The number of frames; 1 if there is only one, or if counting needs more than the headers.
-  public let frames: Int
-  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it.
-  public let orientation: Int
+// The types of an image are part of this module's interface.
+@_exported public import ImageTypes
 
-  public init(_ format: ImageFormat, width: Int?, height: Int?, frames: Int = 1, orientation: Int = 1) {
-    self.format = format
-    (self.width, self.height) = (width, height)
-    (self.frames, self.orientation) = (frames, orientation)
-  }
-
+extension ImageHeader {
   /// Reads the header of content that `Recognition` has recognised as `format`.
   ///
   /// Reads a bounded number of small pieces at any offset. Only GIF frames are counted through the whole file, up to a
@@ -65,4 +51,25 @@ public struct ImageHeaderError: Error, Hashable, CustomStringConvertible {
 
   /// The error for a header with an impossible value.
   static func impossible(_ description: String) -> ImageHeaderError { ImageHeaderError(description: description) }
+}
+
+/// One of the eight orientations of an image: an optional horizontal mirroring, then quarter turns to the left.
+struct Orientation: Hashable {
+  private var isMirrored = false
+  private var leftTurns = 0
+
+  mutating func turnLeft(times: Int) { leftTurns = (leftTurns + times) % 4 }
+
+  /// Mirrors the oriented image, left to right or top to bottom.
+  mutating func mirror(isLeftRight: Bool) {
+    // Swapping a mirroring with a turn reverses the turn. Top to bottom is left to right plus a half turn.
+    leftTurns = (4 - leftTurns + (isLeftRight ? 0 : 2)) % 4
+    isMirrored.toggle()
+  }
+
+  /// The value of EXIF's orientation tag for this orientation.
+  var exifValue: Int { (isMirrored ? [2, 5, 4, 7] : [1, 8, 3, 6])[leftTurns] }
+
+  /// The inverse of an orientation; only quarter turns are not their own inverse.
+  static func exifValue(undoing value: Int) -> Int { value == 6 ? 8 : value == 8 ? 6 : value }
 }

@@ -95,8 +95,8 @@ final class DecoderProcess {
 
   func receive() -> Reception {
     var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
-    let length = read(socket, &piece, piece.count)
-    if length < 0 && (errno == EAGAIN || errno == EINTR) { return .nothing }
+    let length = retryingOnInterrupt { read(socket, &piece, piece.count) }
+    if length < 0 && errno == EAGAIN { return .nothing }
     guard length > 0 else { return .lost }
     received += piece.prefix(length)
     guard let message = CodecMessage(takenFrom: &received) else {
@@ -127,11 +127,8 @@ final class DecoderProcess {
   /// Reaps a killed process if it has ended.
   static func reap(_ id: pid_t, waits: Bool = false) -> Reaping {
     var status: Int32 = 0
-    while true {
-      let result = waitpid(id, &status, waits ? 0 : WNOHANG)
-      if result < 0 && errno == EINTR { continue }
-      return result == 0 ? .running : .ended(result > 0 ? status : nil)
-    }
+    let result = retryingOnInterrupt { waitpid(id, &status, waits ? 0 : WNOHANG) }
+    return result == 0 ? .running : .ended(result > 0 ? status : nil)
   }
 }
 
@@ -159,4 +156,48 @@ private func withCStrings<Result>(
   var pointers = strings.map { strdup($0) } + [nil]
   defer { for pointer in pointers { free(pointer) } }
   return body(&pointers)
+}
+
+/// The location of the decoder's executable.
+public enum DecoderExecutable {
+  public static let name = "imageworker-codec"
+
+  /// The message for a missing decoder.
+  public static let missing = "there must be an executable file \(name) beside the worker"
+
+  /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
+  public static func find() -> String? {
+    guard let executable = pathOfThisExecutable(), let slash = executable.lastIndex(of: "/") else { return nil }
+    let path = "\(executable[...slash])\(name)"
+    var status = stat()
+    let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    return isFile && access(path, X_OK) == 0 ? path : nil
+  }
+}
+
+/// The libraries and fonts that a decoder process loads before its sandbox closes; none can be loaded later.
+///
+/// The libraries that few images need would add half to the processor time of each start.
+package enum DecoderLibraries: String, Sendable {
+  /// The libraries of all formats except HEIC, JPEG XL and SVG.
+  case common
+  /// The common libraries, libheif, libjxl and the fonts for SVG.
+  case all
+
+  package func include(_ other: DecoderLibraries) -> Bool { self == .all || other == .common }
+}
+
+extension ImageFormat {
+  /// The minimum libraries that a decoder needs to read or write this format.
+  package var libraries: DecoderLibraries { [.heic, .jxl, .svg].contains(self) ? .all : .common }
+}
+
+extension DecodeTask {
+  /// The minimum libraries that a decoder needs for the source and the result.
+  var libraries: DecoderLibraries {
+    guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
+      return header.format.libraries
+    }
+    return .all
+  }
 }

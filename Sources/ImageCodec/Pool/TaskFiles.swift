@@ -82,8 +82,9 @@ final class TaskFiles {
     guard file >= 0 else { return file }
     var rest = bytes[...]
     while !rest.isEmpty {
-      let written = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-      if written < 0 && errno == EINTR { continue }
+      let written = rest.withUnsafeBytes { bytes in
+        retryingOnInterrupt { write(file, bytes.baseAddress, bytes.count) }
+      }
       guard written > 0 else {
         let reason = errno
         close(file)

@@ -3,7 +3,8 @@ internal import Platform
 /// Counts the complete scans of a progressive JPEG (ITU-T T.81 annex B) while its bytes arrive in pieces.
 ///
 /// The content of segments, such as a thumbnail, is skipped. A file that is not a JPEG or not progressive has no scans
-/// to count: `isOver` is set as soon as that is known.
+/// to count: `isOver` is set as soon as that is known. A counter that finds the end of the image walks the scans of a
+/// JPEG that is not progressive as well, and counts them.
 public struct ScanCounter: Sendable {
   /// The number of complete scans. Never decreases.
   public private(set) var completeScans = 0
@@ -34,8 +35,10 @@ public struct ScanCounter: Sendable {
   private var taken = 0
   private var marker: UInt8 = 0
   private var isProgressive = false
+  private let findsEnd: Bool
 
-  public init() {}
+  /// - Parameter findsEnd: whether `isOver` waits for the end of image, unless it cannot be found.
+  public init(findsEnd: Bool = false) { self.findsEnd = findsEnd }
 
   /// Consumes the next bytes of the file.
   public mutating func consume(_ bytes: UnsafeRawBufferPointer) {
@@ -88,8 +91,9 @@ public struct ScanCounter: Sendable {
     self.marker = marker
     switch marker {
     case 0x01, 0xD0...0xD8: state = .betweenSegments  // no segment follows
-    case 0xD9: isOver = true
-    case Self.startOfScan where !isProgressive: isOver = true
+    // The end of image, or a marker that no coding here has: that of JPEG-LS has other data behind it.
+    case 0xD9, 0x02...0xBF, 0xF0...0xFD: isOver = true
+    case Self.startOfScan where !isProgressive && !findsEnd: isOver = true
     default:
       // The frame headers of progressive JPEGs: with Huffman or arithmetic coding, each also in hierarchies.
       if [0xC2, 0xC6, 0xCA, 0xCE].contains(marker) { isProgressive = true }

@@ -76,3 +76,52 @@ extension DecodeTask {
     return nil
   }
 }
+
+/// The result of a decode.
+public struct Decoded: Sendable, Hashable {
+  /// The size of the file that was written; 0 without one.
+  public var bytes = 0
+  /// The format of the file that was written; nil for pixels, and without a file.
+  public var format: ImageFormat?
+  public var width = 0
+  public var height = 0
+  public var frames = 1
+  /// The channels of pixels: 1, 3 or 4. A row has `width * channels` bytes.
+  public var channels = 0
+  /// The width of the source, after orientation unless the transform turns that off.
+  public var sourceWidth = 0
+  public var sourceHeight = 0
+  public var placeholder: Placeholder?
+  public var facts = ImageFacts()
+  /// Whether the decoded part of the source lacked pixels or its end, and was decoded all the same, as in browsers.
+  public var isDamaged = false
+
+  public init() {}
+}
+
+/// The formats that the decoder's libvips can read and write.
+public struct CodecFormats: Sendable, Hashable {
+  public var decode: [ImageFormat] = []
+  public var encode: [ImageFormat] = []
+
+  public init(decode: [ImageFormat] = [], encode: [ImageFormat] = []) { (self.decode, self.encode) = (decode, encode) }
+}
+
+/// The reason that an image was not decoded. The texts may be shown in an error message.
+public enum DecodeError: Error, Sendable, Hashable {
+  case corrupt(String)
+  case unsupportedFormat(String)
+  case tooManyPixels(String)
+  /// The image needs more memory than a decoder process may have, even in a fresh process.
+  case outOfMemory(String)
+  /// The transform's crop is wholly outside the image.
+  case cropOutside(String)
+  /// The decoder process ended during the decode, and so did the process of the second attempt.
+  case crashed
+  case timedOut
+  case cancelled
+  /// A file could not be read or written.
+  case io(String)
+  /// No decoder process can be started.
+  case unavailable(String)
+}

@@ -10,8 +10,7 @@ extension DiskTier {
   }
 
   /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
-  /// delivered in the last 60 s is deleted when its 60 s end. Their pins are removed, too; but a filter that depends on
-  /// time does not match pinned responses.
+  /// delivered in the last 60 s is deleted when its 60 s end.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the peers must also clear their memory tiers.
@@ -19,10 +18,10 @@ extension DiskTier {
   public func clear(
     _ filter: ClearFilter, reachesMemory: Bool = true, counting elsewhere: [StoredResponse] = []
   ) -> Cleared {
-    var uncounted = Dictionary(elsewhere.map { ($0.id, $0.byteCount) }, uniquingKeysWith: { first, _ in first })
+    var uncounted = Dictionary(elsewhere.map { ($0.id, $0.content.byteCount) }, uniquingKeysWith: { first, _ in first })
     let unstored = elsewhere.filter { $0.id == 0 }
     uncounted[0] = nil
-    var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.byteCount })
+    var cleared = Cleared(removed: unstored.count, bytes: unstored.reduce(0) { $0 + $1.content.byteCount })
     if mode == .readWrite && !session.isClosed {
       let clearing = PeerTable.Clearing(filter, reachesMemory: reachesMemory)
       // Publish the clear before the commit, so that peers that store afterwards see it; publish it again after the
@@ -31,17 +30,10 @@ extension DiskTier {
       peerTable?.publish(clearing)
       removeMatches(of: filter, &cleared, &uncounted)
       peerTable?.publish(clearing)
-      // A pinned response that was removed from memory only is still stored.
-      if filter.dependsOnTime { uncounted = uncounted.filter { !isListed($0.key) } }
     }
     cleared.removed += uncounted.count
     cleared.bytes += uncounted.values.reduce(0, +)
     return cleared
-  }
-
-  private func isListed(_ id: Int64) -> Bool {
-    let record = try? session.withIndex { index throws(SQLiteError) in try index.record(id) }
-    return (record ?? nil) != nil
   }
 
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
@@ -53,7 +45,6 @@ extension DiskTier {
       try session.withIndex { index throws(SQLiteError) in
         try partials.remove(matching: filter, from: index, now: now)
       }
-      if !filter.dependsOnTime { _ = try removePins(filter, now: now) }
       while case let removed = try removeSomeMatches(of: filter, now: now, grace: grace), !removed.isEmpty {
         for (id, bytes) in removed {
           uncounted[id] = nil
@@ -91,7 +82,7 @@ extension DiskTier {
       for match in try index.matches(filter, now: now, limit: 512) {
         var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
-          records += try index.unpinnedVariants(key: match.key, partition: match.partition)
+          records += try index.variants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
           try removeEntry(record, from: index, now: now, grace: grace)

@@ -58,10 +58,12 @@ extension DiskTier {
     let folder = try session.usable().folder
     let file = try open(response, in: folder)
     defer { closeFile(file) }
-    let bytes = try readBytes(Int(response.byteCount), at: 0, from: file, response.file, environment.files)
-    guard bytes.count == response.byteCount else { throw drop(response, "is truncated") }
+    let bytes = try readBytes(Int(response.content.byteCount), at: 0, from: file, response.file, environment.files)
+    guard bytes.count == response.content.byteCount else { throw drop(response, "is truncated") }
     if mustVerify(response) {
-      guard SHA256.digest(of: bytes) == response.digest else { throw drop(response, "does not match its digest") }
+      guard SHA256.digest(of: bytes) == response.content.digest else {
+        throw drop(response, "does not match its digest")
+      }
       recordVerified(response)
     }
     return bytes
@@ -74,7 +76,7 @@ extension DiskTier {
     guard let file = try? open(response, in: folder) else { return false }
     defer { closeFile(file) }
     guard let digest = try? digest(of: file, response.file) else { return false }
-    guard digest == response.digest else {
+    guard digest == response.content.digest else {
       _ = drop(response, "does not match its digest")
       return false
     }
@@ -92,7 +94,7 @@ extension DiskTier {
     let path = response.file
     do throws(FileError) {
       let status = try environment.files.status(path, in: folder.descriptor)
-      if status.byteCount == response.byteCount { return true }
+      if status.byteCount == response.content.byteCount { return true }
       _ = drop(response, "does not have its recorded size")
     } catch {
       if error.isMissing { _ = drop(response, "is missing") }
@@ -105,7 +107,7 @@ extension DiskTier {
     var file: Int32 = -1
     do throws(FileError) {
       file = try environment.files.openFile(path, in: folder.descriptor)
-      if try environment.files.status(of: file, path).byteCount == response.byteCount { return file }
+      if try environment.files.status(of: file, path).byteCount == response.content.byteCount { return file }
     } catch {
       if file >= 0 { closeFile(file) }
       if error.isMissing { throw drop(response, "is missing") }

@@ -20,7 +20,7 @@ extension DiskTier {
   /// Updates the variants of an original that was just inserted, and removes those of another content.
   func reconcileVariants(of original: StoredResponse, in index: DiskIndex, now: Int) throws(SQLiteError) {
     for sibling in try index.siblings(of: original) {
-      if sibling.originalDigest == original.digest {
+      if sibling.originalDigest == original.content.digest {
         try index.update(original, id: sibling.record.id)
       } else {
         try replace(sibling.record, in: index, now: now)

@@ -65,7 +65,7 @@ extension DiskTier {
   /// Stores a complete body and replaces the response with the same key, partition, variant and varying fields.
   ///
   /// - Parameters:
-  ///   - draft: `byteCount` is filled in, and `digest` if it is empty.
+  ///   - draft: its size is filled in, and its digest if it is empty.
   ///   - delivered: whether its path is delivered to a host now. The tier may then exceed its limit for a while.
   ///   - clearCount: the peer table's `clearCount` when the transfer began.
   /// - Returns: the draft with its id, size and digest.
@@ -108,9 +108,9 @@ extension DiskTier {
     let allocated = folder.allocated(Int64(bytes.count))
     guard allocated <= budget.maxFileBytes(blockSize: folder.blockSize) else { throw tooLarge }
     try makeSpace(for: allocated, allowOverLimit: delivered)
-    response.byteCount = Int64(bytes.count)
-    if response.digest.isEmpty { response.digest = SHA256.digest(of: bytes) }
-    let (digest, format) = (response.digest, response.format)
+    response.content.byteCount = Int64(bytes.count)
+    if response.content.digest.isEmpty { response.content.digest = SHA256.digest(of: bytes) }
+    let (digest, format) = (response.content.digest, response.content.format)
     response.id = try withFolder { opened throws(FileError) in
       let file = FileName(id: opened.nextID(), digest: digest, format: format)
       try opened.folder.write(bytes, id: file.id, as: file.path)
@@ -123,14 +123,10 @@ extension DiskTier {
     response = try spool.assumeIsolatedThrowing { spool throws(StoreError) in
       var draft = response
       draft.id = spool.id
-      draft.byteCount = spool.byteCount
+      draft.content.byteCount = spool.byteCount
       try spool.finish { digest throws(StoreError) in
-        draft.digest = digest
-        do throws(FileError) {
-          try folder.publish(id: draft.id, as: draft.file)
-        } catch {
-          throw StoreError(error)
-        }
+        draft.content.digest = digest
+        try StoreError.mapping { () throws(FileError) in try folder.publish(id: draft.id, as: draft.file) }
       }
       return draft
     }
@@ -139,7 +135,7 @@ extension DiskTier {
   private func list(_ response: StoredResponse, delivered: Bool) throws(StoreError) {
     let now = now
     let opened = try session.usable()
-    let allocated = opened.folder.allocated(response.byteCount)
+    let allocated = opened.folder.allocated(response.content.byteCount)
     let deliveredAt = delivered ? now : 0
     try session.withIndex { index throws(SQLiteError) in
       while try !index.insert(

@@ -26,7 +26,6 @@ public actor DiskTier {
     public var bytes: Int64 = 0
     public var limit: Int64 = 0
     public var evicted = EvictionStatistics()
-    public var pinned = PinTotals()
 
     public static let zero = Counts()
   }
@@ -50,8 +49,6 @@ public actor DiskTier {
   nonisolated let deliveries = DeliveryTable()
   var retention = RetentionTracker()
   var budget: SpaceBudget
-  /// Whether `budget.limit` is the limit of a worker, which the index then records.
-  let publishesLimit: Bool
   nonisolated let partialsExist = Locked(true)
   let partials: PartialFiles
   var schedule = MaintenanceSchedule()
@@ -65,17 +62,15 @@ public actor DiskTier {
   ///   - directory: the cache directory; the tier uses its folder `namespace`.
   ///   - limit: allocated bytes of image and temporary files; must be positive.
   ///   - minFreeFraction: the fraction of the file system that must stay free, 0 to 1.
-  ///   - publishesLimit: whether `limit` is that of a worker, and not of a program that works on the directory once.
   ///   - onWarning: called on the executor's thread.
   public init(
     directory: String, namespace: String, limit: Int64, minFreeFraction: Double = 0.05,
-    verify: Verification = .random, mode: Mode = .readWrite, publishesLimit: Bool = true, executor: ThreadExecutor,
+    verify: Verification = .random, mode: Mode = .readWrite, executor: ThreadExecutor,
     environment: StoreEnvironment = .system, onWarning: @escaping @Sendable (StoreWarning) -> Void
   ) {
     cacheDirectory = directory
     self.directory = directory + "/" + namespace
     budget = SpaceBudget(limit: limit, minFreeFraction: minFreeFraction)
-    self.publishesLimit = publishesLimit
     verification = Locked(verify)
     self.mode = mode
     self.executor = executor
@@ -145,11 +140,10 @@ public actor DiskTier {
   /// The current usage. All values except the limit are 0 if the tier cannot be used.
   public var counts: Counts {
     let totals = try? session.withIndex { index throws(SQLiteError) in try index.totals() }
-    let pinned = try? session.withIndex { index throws(SQLiteError) in try index.pinTotals() }
     let unlisted = budget.reservedBytes + (peerTable?.unlistedBytesOfPeers ?? 0)
     return Counts(
       entries: totals?.entries ?? 0, bytes: (totals?.bytes ?? 0) + unlisted, limit: budget.limit,
-      evicted: budget.evicted, pinned: pinned ?? PinTotals())
+      evicted: budget.evicted)
   }
 
   /// The number of entries that this worker has evicted.

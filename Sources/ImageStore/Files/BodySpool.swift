@@ -31,10 +31,7 @@ public actor BodySpool {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
   init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, reservation: SpaceReservation) throws(FileError) {
-    self.id = id
-    self.folder = folder
-    self.executor = executor
-    self.reservation = reservation
+    (self.id, self.folder, self.executor, self.reservation) = (id, folder, executor, reservation)
     path = FileName.temporaryPath(id: id)
     descriptor = try folder.createTemporary(id: id)
   }
@@ -51,12 +48,8 @@ public actor BodySpool {
       close(file)
       throw error
     }
-    self.id = id
-    self.folder = folder
-    self.executor = executor
-    self.reservation = reservation
-    self.path = path
-    descriptor = file
+    (self.id, self.folder, self.executor, self.reservation) = (id, folder, executor, reservation)
+    (self.path, descriptor) = (path, file)
   }
 
   deinit {
@@ -82,11 +75,7 @@ public actor BodySpool {
     guard descriptor >= 0 else { throw StoreError(.io, "the temporary file was discarded") }
     assert(digest == nil, "a body whose digest is final must not grow")
     if let error = reservation.reserve(byteCount + Int64(bytes.count)) { throw error }
-    do throws(FileError) {
-      try folder.files.write(bytes, to: descriptor, path)
-    } catch {
-      throw StoreError(error)
-    }
+    try StoreError.mapping { () throws(FileError) in try folder.files.write(bytes, to: descriptor, path) }
     if hashedCount == byteCount {
       hash.update(bytes)
       hashedCount += Int64(bytes.count)

@@ -1,3 +1,4 @@
+internal import ImageTypes
 internal import Text
 
 /// The path of an image file, which identifies its shard, its row and its worker.
@@ -13,10 +14,10 @@ struct FileName: Equatable {
   var instance: Int32 { Int32(truncatingIfNeeded: id >> 32) }
 
   /// - Parameter folder: the prefix of `path`, without a trailing slash.
-  init(id: Int64, digest: [UInt8], format: String?, below folder: String = "") {
+  init(id: Int64, digest: [UInt8], format: ImageFormat?, below folder: String = "") {
     self.id = id
     let start = digest.prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
-    path = Self.path(of: id, below: folder, start: start, ending: Self.fileExtension(of: format))
+    path = Self.path(of: id, below: folder, start: start, ending: format?.fileExtension ?? "bin")
   }
 
   /// The path of the temporary file that receives the bytes until they are complete.
@@ -61,18 +62,7 @@ struct FileName: Equatable {
     return (id, false)
   }
 
-  static func fileExtension(of format: String?) -> String {
-    switch format {
-    case "jpeg": "jpg"
-    case .some(let format) where knownExtensions.contains(format): format
-    default: "bin"
-    }
-  }
-
-  /// The most common first. A linear search of a few short names is faster than hashing.
-  private static let knownExtensions = [
-    "jpg", "png", "webp", "gif", "avif", "svg", "heic", "jxl", "tiff", "bmp", "ico", "jp2", "bin",
-  ]
+  private static let knownExtensions = ImageFormat.allCases.map(\.fileExtension) + ["bin"]
 
   private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
     var value: UInt64 = 0

@@ -8,8 +8,7 @@ extension FileSystem {
     var done = 0
     repeat {
       if let code = fault?(.write) { throw FileError(operation: .write, path: path, code: code) }
-      let count = systemWrite(file, bytes, from: done)
-      if count < 0 && errno == EINTR { continue }
+      let count = retryingOnInterrupt { systemWrite(file, bytes, from: done) }
       if count < 0 { throw FileError(operation: .write, path: path, code: errno) }
       if count == 0 && done < bytes.count { throw FileError(operation: .write, path: path, code: ENOSPC) }
       done += count
@@ -30,8 +29,9 @@ extension FileSystem {
     var done = 0
     while done < buffer.count {
       if let code = fault?(.read) { throw FileError(operation: .read, path: path, code: code) }
-      let count = pread(file, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
-      if count < 0 && errno == EINTR { continue }
+      let count = retryingOnInterrupt {
+        pread(file, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+      }
       if count < 0 { throw FileError(operation: .read, path: path, code: errno) }
       if count == 0 { break }
       done += count

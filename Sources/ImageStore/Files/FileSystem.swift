@@ -125,10 +125,27 @@ public struct FileSystem: Sendable {
   @discardableResult
   func perform(_ operation: Operation, _ path: String, _ call: () -> Int32) throws(FileError) -> Int32 {
     if let code = fault?(operation) { throw FileError(operation: operation, path: path, code: code) }
-    while true {
-      let result = call()
-      if result >= 0 { return result }
-      if errno != EINTR { throw FileError(operation: operation, path: path, code: errno) }
-    }
+    let result = retryingOnInterrupt(call)
+    if result < 0 { throw FileError(operation: operation, path: path, code: errno) }
+    return result
   }
+}
+
+/// A failed system call on a file.
+struct FileError: Error {
+  var operation: FileSystem.Operation
+  var path: String
+  var code: Int32
+
+  var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
+  /// Whether the process or the system is out of file descriptors, which is temporary.
+  var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+  var isMissing: Bool { code == ENOENT || code == ENOTDIR }
+
+  /// Whether other files could not be written either: the folder is at fault, not the one file.
+  var concernsFolder: Bool {
+    isOutOfSpace || code == EROFS || code == EACCES || code == EPERM || code == EIO || code == ENOTDIR
+  }
+
+  var message: String { "cannot \(operation.rawValue) \(path): \(String(cString: strerror(code)))" }
 }

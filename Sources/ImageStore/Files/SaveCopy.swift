@@ -1,7 +1,6 @@
 internal import Platform
 internal import Threads
 
-/// The source of a copy.
 public enum CopySource: Sendable {
   case bytes([UInt8])
   /// An absolute path.
@@ -24,12 +23,7 @@ public func save(
   switch source {
   case .bytes(let bytes): try copy.write(bytes)
   case .file(let path):
-    let original: Int32
-    do throws(FileError) {
-      original = try environment.files.openFile(path)
-    } catch {
-      throw StoreError(error)
-    }
+    let original = try StoreError.mapping { () throws(FileError) in try environment.files.openFile(path) }
     defer { close(original) }
     try copy.write(contentOf: original, path)
   }

@@ -14,7 +14,7 @@ extension DiskIndex {
     try set.bind(
       response.id, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.isDamaged == true ? 2 : 0),
       placeholder?.thumbHash, placeholder.map { Int($0.color) }, source?.digest, source.map { Int($0.byteCount) },
-      source?.format, source?.width, source?.height
+      source?.format?.rawValue, source?.header?.width, source?.header?.height
     ).run()
   }
 
@@ -58,9 +58,8 @@ extension DecodeMetadata {
     let source =
       row.isNull(first + 3)
       ? nil
-      : Source(
-        digest: row.bytes(first + 3), byteCount: row.integer(first + 4), format: row.text(first + 5),
-        width: row.optionalInt(first + 6), height: row.optionalInt(first + 7))
+      : ImageDescription(
+        ImageHeader(row, from: first + 5), byteCount: row.integer(first + 4), digest: row.bytes(first + 3))
     guard flags != 0 || placeholder != nil || source != nil else { return nil }
     return DecodeMetadata(source: source, placeholder: placeholder, isChecked: isChecked, isDamaged: isDamaged)
   }

@@ -7,10 +7,10 @@ extension DiskIndex {
     var isOriginal: Bool
   }
 
-  /// Up to `limit` rows that match the filter, without the pinned ones if it depends on time.
+  /// Up to `limit` rows that match the filter.
   func matches(_ filter: ClearFilter, now: Int, limit: Int) throws(SQLiteError) -> [Match] {
     try beginWriting()
-    let (condition, values) = filter.clearCondition(now: now)
+    let (condition, values) = filter.condition(now: now)
     let find = try query(
       """
       SELECT \(IndexSchema.recordColumns), key, partition, variant = '' FROM responses WHERE \(condition) LIMIT \(limit)
@@ -25,17 +25,9 @@ extension DiskIndex {
     try database.prepare(sql).bind(values)
   }
 
-  func unpinnedVariants(key: String, partition: String) throws(SQLiteError) -> [FileRecord] {
+  func variants(key: String, partition: String) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
-    let find = try records("WHERE key = ?1 AND partition = ?2 AND variant > '' AND pinned = 0")
+    let find = try records("WHERE key = ?1 AND partition = ?2 AND variant > ''")
     return try find.bind(key, partition).rows { FileRecord($0) }
-  }
-}
-
-extension ClearFilter {
-  /// The condition for the rows to clear: those that match, without the pinned ones if the filter depends on time.
-  func clearCondition(now: Int) -> (sql: String, values: [any SQLiteValue]) {
-    let (condition, values) = condition(now: now)
-    return (dependsOnTime ? "pinned = 0 AND (\(condition))" : condition, values)
   }
 }

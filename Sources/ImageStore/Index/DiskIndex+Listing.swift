@@ -28,7 +28,7 @@ extension DiskIndex {
     let direction = reversed ? "DESC" : "ASC"
     let find = try query(
       """
-      SELECT \(CacheEntry.columns(of: self)), (\(condition)), entry.selection
+      SELECT \(CacheEntry.columns), (\(condition)), entry.selection
       FROM responses AS entry INDEXED BY responses_by_key
       WHERE \(start)
       ORDER BY key \(direction), partition \(direction), variant \(direction), selection \(direction) LIMIT ?5
@@ -57,7 +57,7 @@ extension DiskIndex {
     let terms = columns.map { "\($0) \(reversed ? "DESC" : "ASC")" }
     let find = try query(
       """
-      SELECT \(CacheEntry.columns(of: self)) FROM responses AS entry WHERE \(condition) ORDER BY \(terms.joined(separator: ", "))
+      SELECT \(CacheEntry.columns) FROM responses AS entry WHERE \(condition) ORDER BY \(terms.joined(separator: ", "))
       """, values)
     return try find.rows { CacheEntry($0) }
   }
@@ -86,7 +86,7 @@ extension DiskIndex {
 
   func entry(_ id: Int64) throws(SQLiteError) -> CacheEntry? {
     try beginReading()
-    let find = try statement("SELECT \(CacheEntry.columns(of: self)) FROM responses AS entry ", "WHERE entry.id = ?1 ")
+    let find = try statement("SELECT \(CacheEntry.columns) FROM responses AS entry ", "WHERE entry.id = ?1 ")
     return try find.bind(id).first { CacheEntry($0) }
   }
 
@@ -114,9 +114,8 @@ extension DiskIndex {
         (.kind, row.int(1) == 1 ? "variants" : "originals"), (.format, row.optionalText(2) ?? "unknown"),
         (.host, [0, 80, 443].contains(port) ? host : "\(host.contains(":") ? "[\(host)]" : host):\(port)"),
       ]
-      let groups = names.map { kind, name in
-        UsageGroup(kind: kind, name: name, entries: 1, bytes: row.integer(5), allocated: row.integer(6))
-      }
+      let sum = EntrySum(entries: 1, bytes: row.integer(5), allocated: row.integer(6))
+      let groups = names.map { kind, name in UsageGroup(kind: kind, name: name, sum: sum) }
       return UsageRow(id: row.integer(0), matches: row.int(7) == 1, groups: groups)
     }
   }
@@ -129,21 +128,5 @@ extension DiskIndex {
     var files = OtherFiles(pendingDeletions: try sum("SELECT count(*), coalesce(sum(allocated), 0) FROM doomed"))
     if version >= 2 { files.partials = try sum("SELECT count(*), coalesce(sum(allocated), 0) FROM partials") }
     return files
-  }
-
-  /// The allocated bytes of the largest partial body of a key that is not being written.
-  func partialBytes(key: String, partition: String) throws(SQLiteError) -> Int64? {
-    let find = try reading(
-      """
-      SELECT allocated FROM partials WHERE key = ?1 AND partition = ?2 AND allocated > 0
-      ORDER BY allocated DESC LIMIT 1
-      """)
-    return try find.bind(key, partition).first { $0.integer(0) }
-  }
-
-  /// The number of responses of a key in other partitions.
-  func count(key: String, outsideOf partition: String) throws(SQLiteError) -> Int {
-    let count = try reading("SELECT count(*) FROM responses WHERE key = ?1 AND partition <> ?2")
-    return try count.bind(key, partition).first { $0.int(0) } ?? 0
   }
 }

@@ -1,3 +1,4 @@
+internal import HTTPCaching
 internal import HTTPTypes
 
 /// The rows of `partials`. A row whose file is being written has `allocated` 0; only the other rows may be taken or
@@ -9,8 +10,9 @@ extension DiskIndex {
     let authority = Authority(of: partial.url)
     try insert.bind(
       id, partial.identity.key, partial.identity.partition, partial.identity.request, partial.url, fnv1a(partial.url),
-      authority?.host ?? "", authority?.port ?? 0, partial.finalURL, partial.validator, partial.headers.storedText,
-      partial.completeLength.map { Int($0) }, storedAt, expiresAt, boot
+      authority?.host ?? "", authority?.port ?? 0, partial.response.url,
+      partial.response.validator, partial.response.headers.storedText, partial.response.completeLength.map { Int($0) },
+      storedAt, expiresAt, boot
     ).run()
   }
 
@@ -26,10 +28,10 @@ extension DiskIndex {
       ORDER BY allocated DESC LIMIT 1
       """)
     return try find.bind(identity.key, identity.partition, identity.request, boot, now, maxBytes).first { row in
-      let partial = PartialRecord(
-        identity: identity, url: row.text(1), finalURL: row.text(2), validator: row.text(3),
-        headers: HeaderFields(storedText: row.text(4)), completeLength: row.optionalInt(5).map { Int64($0) })
-      return (row.integer(0), partial)
+      let response = PartialResponse(
+        url: row.text(2), headers: HeaderFields(storedText: row.text(4)), validator: row.text(3),
+        completeLength: row.optionalInt(5).map { Int64($0) })
+      return (row.integer(0), PartialRecord(response, identity: identity, url: row.text(1)))
     }
   }
 

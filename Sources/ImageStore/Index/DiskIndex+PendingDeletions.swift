@@ -29,7 +29,7 @@ extension DiskIndex {
   func isAhead(of now: Int) throws(SQLiteError) -> Bool {
     let find = try reading(
       """
-      SELECT EXISTS (SELECT 1 FROM responses WHERE pinned IN (0, 1) AND used_at > ?1) OR EXISTS (SELECT 1 FROM doomed WHERE due > ?2)
+      SELECT EXISTS (SELECT 1 FROM responses WHERE used_at > ?1) OR EXISTS (SELECT 1 FROM doomed WHERE due > ?2)
         OR EXISTS (SELECT 1 FROM partials WHERE stored_at > ?1)
       """)
     return try find.bind(now + Self.tolerance, endOfLife(deliveredAt: now) + Self.tolerance).first { $0.int(0) == 1 }
@@ -39,9 +39,7 @@ extension DiskIndex {
   /// Sets all times in the future to `now`.
   func clampFutureTimestamps(to now: Int) throws(SQLiteError) {
     let use = try writing(
-      """
-      UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE pinned IN (0, 1) AND used_at > ?1
-      """)
+      "UPDATE responses SET used_at = ?2, delivered_at = min(delivered_at, ?2) WHERE used_at > ?1")
     try use.bind(now + Self.tolerance, now).run()
     let end = try writing("UPDATE doomed SET due = ?2 WHERE due > ?1")
     try end.bind(endOfLife(deliveredAt: now) + Self.tolerance, endOfLife(deliveredAt: now)).run()

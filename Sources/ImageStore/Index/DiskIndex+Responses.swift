@@ -3,18 +3,22 @@ internal import Text
 
 /// The rows of `responses`.
 extension DiskIndex {
+  /// Reads the rows by their numbers, since the key would otherwise come from the SQL index: one damaged byte in it may
+  /// lead to the row of another image, which is found out by its own key.
+  ///
   /// - Parameter boot: the number of the current run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
     try beginReading()
-    let find = try responses(" WHERE key = ?2 AND partition = ?3 AND variant = ?4")
-    return try find.bind(boot, key, partition, variant).rows { StoredResponse($0, hasDecodeMetadata: hasAllColumns) }
-  }
-
-  func response(_ id: Int64, boot: Int64) throws(SQLiteError) -> StoredResponse? {
-    try beginReading()
-    return try responses(" WHERE id = ?2").bind(boot, id).first {
+    let find = try responses(
+      " WHERE id IN (SELECT id FROM responses WHERE key = ?2 AND partition = ?3 AND variant = ?4)")
+    let found = try find.bind(boot, key, partition, variant).rows {
       StoredResponse($0, hasDecodeMetadata: hasAllColumns)
     }
+    for response in found {
+      guard ExactString(response.key) == ExactString(key), response.partition == partition, response.variant == variant
+      else { throw .damage }
+    }
+    return found
   }
 
   /// The cached prepared statement of a query for responses, whose first parameter is the number of the current run of
@@ -58,22 +62,20 @@ extension DiskIndex {
       """
       INSERT OR FAIL INTO responses(id, key, partition, variant, selection, url, url_hash, host, port, final_url, status,
         headers, request_time, response_time, stored_at, validated_at, expires_at, media_type, format, width, height,
-        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot, pinned)
+        frames, orientation, bytes, digest, allocated, used_at, delivered_at, uses, boot)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29,
-        EXISTS (SELECT 1 FROM pins WHERE key = ?2 AND partition = ?3 AND variant = ?4))
+        ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, 0, ?29)
       ON CONFLICT(key, partition, variant, selection) DO NOTHING
       """)
     let authority = Authority(of: response.url)
     let url = response.url == response.key ? nil : response.url
-    try insert.bind(
+    let head: [any SQLiteValue] = [
       response.id, response.key, response.partition, response.variant, response.varyKey.text,
       url, url.map(fnv1a) ?? 0, authority?.host ?? "", authority?.port ?? 0, response.finalURL, response.status,
       response.headers.storedText, response.requestTime,
-      response.responseTime, response.storedAt, response.validatedAt, response.expiresAt, response.mediaType,
-      response.format, response.width, response.height, response.frames, response.orientation, response.byteCount,
-      response.digest, allocated, usedAt, deliveredAt, boot
-    ).run()
+      response.responseTime, response.storedAt, response.validatedAt, response.expiresAt,
+    ]
+    try insert.bind(head + response.content.values + [allocated, usedAt, deliveredAt, boot]).run()
     guard database.changes == 1 else { return false }
     if response.metadata != nil { try setDecodeMetadata(of: response) }
     return true
@@ -147,20 +149,15 @@ extension DiskIndex {
 
   /// Up to `limit` of the least recently used rows after a position in that order; empty if there are none.
   ///
-  /// - Parameter pinned: whether to find pinned rows, or the others.
-  ///
   /// Two statements, since SQLite would scan all rows of the position's second for `(used_at, id) > (?1, ?2)`.
-  func leastRecentlyUsed(
-    after position: (usedAt: Int, id: Int64), pinned: Bool, limit: Int
-  ) throws(SQLiteError) -> [FileRecord] {
-    let pinned = pinned ? 1 : 0
+  func leastRecentlyUsed(after position: (usedAt: Int, id: Int64), limit: Int) throws(SQLiteError) -> [FileRecord] {
     try beginWriting()
-    let findInSecond = try records("WHERE pinned = ?4 AND used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
-    let inSameSecond = try findInSecond.bind(position.usedAt, position.id, limit, pinned).rows { FileRecord($0) }
+    let findInSecond = try records("WHERE used_at = ?1 AND id > ?2 ORDER BY id LIMIT ?3")
+    let inSameSecond = try findInSecond.bind(position.usedAt, position.id, limit).rows { FileRecord($0) }
     if !inSameSecond.isEmpty { return inSameSecond }
     try beginWriting()
-    let findLater = try records("WHERE pinned = ?3 AND used_at > ?1 ORDER BY used_at, id LIMIT ?2")
-    return try findLater.bind(position.usedAt, limit, pinned).rows { FileRecord($0) }
+    let findLater = try records("WHERE used_at > ?1 ORDER BY used_at, id LIMIT ?2")
+    return try findLater.bind(position.usedAt, limit).rows { FileRecord($0) }
   }
 
   /// The last use, 0 for never, and the number of deliveries, as far as they are written.

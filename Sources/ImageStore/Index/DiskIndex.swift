@@ -50,9 +50,6 @@ final class DiskIndex {
   /// Whether `responses` has the columns of version 3.
   var hasAllColumns: Bool { version >= 3 }
 
-  /// Whether the index has the pins of version 5.
-  var hasPins: Bool { version >= 5 }
-
   /// Whether this version of the store can use the index and the files. Reading needs only the columns of version 1.
   var isCompatible: Bool {
     version == IndexSchema.version || mode != .readWrite && (1..<IndexSchema.version).contains(version)
@@ -146,4 +143,22 @@ extension StaticString {
   }
 
   var identity: Identity { Identity(address: UInt(bitPattern: utf8Start)) }
+}
+
+/// The values of a row that eviction and clearing need.
+struct FileRecord: Equatable {
+  var id: Int64
+  var file: String
+  var allocated: Int64
+  var usedAt: Int
+  var deliveredAt: Int
+}
+
+extension FileRecord {
+  init(_ row: borrowing Row) {
+    let id = row.integer(0)
+    self.init(
+      id: id, file: FileName(id: id, digest: row.bytes(1), format: row.format(2)).path, allocated: row.integer(3),
+      usedAt: row.int(4), deliveredAt: row.int(5))
+  }
 }

@@ -1,6 +1,6 @@
 internal import HTTPTypes
 
-/// The index of the disk tier, `index.sqlite`, version 6.
+/// The index of the disk tier, `index.sqlite`, version 7.
 ///
 /// - `responses`: one row for each stored response. The file name is derived from `id`, `digest` and `format`.
 ///   `selection` contains the varying request fields as text. `url` is NULL if it equals `key`; since version 6 only
@@ -8,34 +8,30 @@ internal import HTTPTypes
 ///   is when the path was last delivered to a host; both are delayed by the flush interval. `allocated` is the size of
 ///   the file on disk. Since version 3: `boot` identifies the run of the system that wrote the file, and is NULL once
 ///   the file was verified in a later run; `checked` is a sum of 1 if every pixel is known to decode and 2 if the
-///   original is known to be damaged; `thumbhash` and `color`; and for a variant its original (`source_…`). Since
-///   version 5: `pinned` is 1 if `pins` contains the row's key, partition and variant, else 0. The SQL indexes by time
-///   begin with it, so that eviction never meets a pinned row.
+///   original is known to be damaged; `thumbhash` and `color`; and for a variant its original (`source_…`).
 /// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
 /// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
 ///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0
 ///   while the file is being written.
-/// - `pins`: the pins of a user (since version 5). A pin outlives its response, so that a replaced image stays pinned.
-///   The columns `url` to `port` are those of the response that was pinned.
 /// - `totals`: one row, updated by triggers: the number of rows in `responses`, the allocated bytes of all tables,
-///   since version 4 the number of variants, so that a cache without variants has no cost for them, and since version 5
-///   the number and the allocated bytes of pinned rows. `disk_limit` is the limit of the worker that last published its
-///   own.
+///   and since version 4 the number of variants, so that a cache without variants has no cost for them.
+///
+/// Versions 5 and 6 had pins, in a table and in columns of `responses` and `totals`. The migration removes them.
 ///
 /// Every look-up, every filter of `clear` and the choice of rows to evict has an SQL index. Text is compared by its
 /// UTF-8 bytes. Times are Unix seconds.
 enum IndexSchema {
-  static let version = 6
+  static let version = 7
 
   static let creation =
-    responses + indexByURL + indexesByTime + totals + pins + countingOfResponses + countingOfDoomed + partials
+    responses + indexByURL + indexesByTime + totals + countingOfResponses + countingOfDoomed + partials
     + "PRAGMA user_version = \(version);"
 
   /// The SQL that migrates an older version to this one; nil for an unknown version.
   static func migration(from version: Int) -> String? {
     guard (1..<Self.version).contains(version) else { return nil }
-    let migrations = [partials, newDecodingColumns, newCountOfVariants, newPins, newIndexByURL].dropFirst(version - 1)
-    return migrations.joined() + "PRAGMA user_version = \(Self.version);"
+    let migrations = [partials, newDecodingColumns, newCountOfVariants, "", newIndexByURL].dropFirst(version - 1)
+    return migrations.joined() + (version >= 5 ? removalOfPins : "") + "PRAGMA user_version = \(Self.version);"
   }
 
   /// The columns of version 3. In older rows `boot` is 0, which matches no run. The other columns are NULL until
@@ -48,42 +44,22 @@ enum IndexSchema {
   private static let newDecodingColumns =
     decodingColumns.map { "ALTER TABLE responses ADD COLUMN \($0);" }.joined()
 
-  private static let newCountOfVariants = """
+  private static let newCountOfVariants =
+    """
     ALTER TABLE totals ADD COLUMN variants INTEGER NOT NULL DEFAULT 0;
     UPDATE totals SET variants = (SELECT count(*) FROM responses WHERE variant > '');
-
-    """
-
-  private static let newPins =
-    """
-    ALTER TABLE responses ADD COLUMN \(pinned);
-    \(totalsOfPins.map { "ALTER TABLE totals ADD COLUMN \($0);" }.joined(separator: " "))
-    DROP INDEX responses_by_storing; DROP INDEX responses_by_expiry; DROP INDEX responses_by_use;
     DROP TRIGGER response_added; DROP TRIGGER response_removed;
 
-    """ + indexesByTime + pins + countingOfResponses
+    """ + countingOfResponses
 
-  private static let pinned = "pinned INTEGER NOT NULL DEFAULT 0"
-
-  private static let totalsOfPins = [
-    pinned, "pinned_bytes INTEGER NOT NULL DEFAULT 0", "disk_limit INTEGER",
-  ]
-
-  private static let pins = """
-    CREATE TABLE pins(
-      key TEXT NOT NULL, partition TEXT NOT NULL, variant TEXT NOT NULL, url TEXT, url_hash INTEGER NOT NULL,
-      host TEXT NOT NULL, port INTEGER NOT NULL, PRIMARY KEY(key, partition, variant)) WITHOUT ROWID;
-    CREATE TRIGGER pin_added AFTER INSERT ON pins BEGIN
-      UPDATE responses SET pinned = 1
-      WHERE key = new.key AND partition = new.partition AND variant = new.variant; END;
-    CREATE TRIGGER pin_removed AFTER DELETE ON pins BEGIN
-      UPDATE responses SET pinned = 0
-      WHERE key = old.key AND partition = old.partition AND variant = old.variant; END;
-    CREATE TRIGGER response_pinned AFTER UPDATE OF pinned ON responses BEGIN
-      UPDATE totals SET pinned = pinned + new.pinned - old.pinned,
-        pinned_bytes = pinned_bytes + (new.pinned - old.pinned) * new.allocated; END;
-
+  private static let removalOfPins =
     """
+    DROP TABLE pins; DROP TRIGGER response_pinned; DROP TRIGGER response_added; DROP TRIGGER response_removed;
+    DROP INDEX responses_by_storing; DROP INDEX responses_by_expiry; DROP INDEX responses_by_use;
+    ALTER TABLE responses DROP COLUMN pinned; ALTER TABLE totals DROP COLUMN pinned;
+    ALTER TABLE totals DROP COLUMN pinned_bytes; ALTER TABLE totals DROP COLUMN disk_limit;
+
+    """ + indexesByTime + countingOfResponses
 
   private static let partials = """
     CREATE TABLE partials(
@@ -109,8 +85,7 @@ enum IndexSchema {
       stored_at INTEGER NOT NULL, validated_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, media_type TEXT NOT NULL,
       format TEXT, width INTEGER, height INTEGER, frames INTEGER NOT NULL, orientation INTEGER NOT NULL,
       bytes INTEGER NOT NULL, digest BLOB NOT NULL, \(decodingColumns.joined(separator: ", ")),
-      allocated INTEGER NOT NULL, used_at INTEGER NOT NULL, delivered_at INTEGER NOT NULL, uses INTEGER NOT NULL,
-      \(pinned));
+      allocated INTEGER NOT NULL, used_at INTEGER NOT NULL, delivered_at INTEGER NOT NULL, uses INTEGER NOT NULL);
     CREATE UNIQUE INDEX responses_by_key ON responses(key, partition, variant, selection);
     CREATE INDEX responses_by_host ON responses(host, port);
     CREATE TABLE doomed(id INTEGER PRIMARY KEY, file TEXT NOT NULL, allocated INTEGER NOT NULL, due INTEGER NOT NULL);
@@ -123,16 +98,15 @@ enum IndexSchema {
   private static let newIndexByURL = "DROP INDEX responses_by_url;" + indexByURL
 
   private static let indexesByTime = """
-    CREATE INDEX responses_by_storing ON responses(pinned, stored_at);
-    CREATE INDEX responses_by_expiry ON responses(pinned, expires_at);
-    CREATE INDEX responses_by_use ON responses(pinned, used_at);
+    CREATE INDEX responses_by_storing ON responses(stored_at);
+    CREATE INDEX responses_by_expiry ON responses(expires_at);
+    CREATE INDEX responses_by_use ON responses(used_at);
 
     """
 
   private static let totals = """
     CREATE TABLE totals(
-      entries INTEGER NOT NULL, bytes INTEGER NOT NULL, variants INTEGER NOT NULL DEFAULT 0,
-      \(totalsOfPins.joined(separator: ", ")));
+      entries INTEGER NOT NULL, bytes INTEGER NOT NULL, variants INTEGER NOT NULL DEFAULT 0);
     INSERT INTO totals(entries, bytes) VALUES (0, 0);
 
     """
@@ -140,12 +114,10 @@ enum IndexSchema {
   private static let countingOfResponses = """
     CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
       UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated,
-        variants = variants + (new.variant > ''), pinned = pinned + new.pinned,
-        pinned_bytes = pinned_bytes + new.pinned * new.allocated; END;
+        variants = variants + (new.variant > ''); END;
     CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
       UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated,
-        variants = variants - (old.variant > ''), pinned = pinned - old.pinned,
-        pinned_bytes = pinned_bytes - old.pinned * old.allocated; END;
+        variants = variants - (old.variant > ''); END;
 
     """
 
@@ -172,7 +144,7 @@ enum IndexSchema {
 
   private static let columnsOfVersion1 = """
     id, key, partition, variant, selection, url, final_url, status, headers, request_time, response_time, stored_at,
-    validated_at, expires_at, media_type, format, width, height, frames, orientation, bytes, digest
+    validated_at, expires_at, \(ImageDescription.columns.joined(separator: ", "))
     """
 }
 
@@ -186,9 +158,7 @@ extension StoredResponse {
       finalURL: row.optionalText(6), status: row.int(7), headers: .init(storedText: row.text(8)),
       varyingHeaders: varyKey.isEmpty ? [:] : .init(storedText: varyKey), requestTime: row.int(9),
       responseTime: row.int(10), storedAt: row.int(11), validatedAt: row.int(12), expiresAt: row.int(13),
-      mediaType: row.text(14), format: row.optionalText(15), width: row.optionalInt(16), height: row.optionalInt(17),
-      frames: row.int(18), orientation: row.int(19), byteCount: row.integer(20), digest: row.bytes(21),
-      metadata: hasDecodeMetadata ? DecodeMetadata.read(row, from: 23) : nil)
+      content: ImageDescription(row, from: 14), metadata: hasDecodeMetadata ? DecodeMetadata.read(row, from: 23) : nil)
     isVerified = row.int(22) == 1
   }
 }

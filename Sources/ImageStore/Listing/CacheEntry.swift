@@ -7,13 +7,9 @@ public struct CacheEntry: Sendable, Equatable {
   public var partition: String
   /// The canonical form of the transform that made it; empty for an original.
   public var variant: String
-  public var byteCount: Int64
+  public var content: ImageDescription
   /// The size of its file on disk, in whole blocks.
   public var allocated: Int64
-  public var format: String?
-  public var mediaType: String
-  public var width: Int?
-  public var height: Int?
   public var storedAt: Int
   public var validatedAt: Int
   /// The end of freshness by the policy of the worker that stored or revalidated it.
@@ -23,12 +19,9 @@ public struct CacheEntry: Sendable, Equatable {
   public var uses: Int
   /// The number of stored variants of an original; 0 for a variant.
   public var variants: Int
-  /// SHA-256 of the file.
-  public var digest: [UInt8]
-  public var isPinned: Bool
 
   /// The path of the file, relative to the folder of the namespace.
-  public var file: String { FileName(id: id, digest: digest, format: format).path }
+  public var file: String { FileName(id: id, digest: content.digest, format: content.format).path }
 }
 
 /// The order in which entries are listed. Entries that are equal in it are ordered by their ids.
@@ -58,25 +51,22 @@ public enum EntryOrder: String, Sendable, CaseIterable {
 
 extension CacheEntry {
   /// The columns that `init` reads, of the table `responses` under the name `entry`.
-  static func columns(of index: DiskIndex) -> String { commonColumns + (index.hasPins ? ", entry.pinned" : ", 0") }
-
-  private static let commonColumns = """
-    entry.id, entry.key, entry.url, entry.partition, entry.variant, entry.bytes, entry.allocated, entry.format,
-    entry.media_type, entry.width, entry.height, entry.stored_at, entry.validated_at, entry.expires_at,
-    iif(entry.uses > 0, entry.used_at, entry.delivered_at), entry.uses, entry.digest,
+  static let columns = """
+    entry.id, entry.key, entry.url, entry.partition, entry.variant, entry.allocated, entry.stored_at,
+    entry.validated_at, entry.expires_at, iif(entry.uses > 0, entry.used_at, entry.delivered_at), entry.uses,
     iif(entry.variant = '', (
-      SELECT count(*) FROM responses WHERE key = entry.key AND partition = entry.partition AND variant > ''), 0)
+      SELECT count(*) FROM responses WHERE key = entry.key AND partition = entry.partition AND variant > ''), 0),
+    \(ImageDescription.columns.map { "entry." + $0 }.joined(separator: ", "))
     """
-  static let columnCount: Int32 = 19
+  static let columnCount: Int32 = 20
 
   init(_ row: borrowing Row) {
     let key = row.text(1)
-    let lastUse = row.int(14)
+    let lastUse = row.int(9)
     self.init(
       id: row.integer(0), key: key, url: row.optionalText(2) ?? key, partition: row.text(3), variant: row.text(4),
-      byteCount: row.integer(5), allocated: row.integer(6), format: row.optionalText(7), mediaType: row.text(8),
-      width: row.optionalInt(9), height: row.optionalInt(10), storedAt: row.int(11), validatedAt: row.int(12),
-      expiresAt: row.int(13), lastUse: lastUse > 0 ? lastUse : nil, uses: row.int(15), variants: row.int(17),
-      digest: row.bytes(16), isPinned: row.int(18) == 1)
+      content: ImageDescription(row, from: 12), allocated: row.integer(5), storedAt: row.int(6),
+      validatedAt: row.int(7), expiresAt: row.int(8), lastUse: lastUse > 0 ? lastUse : nil, uses: row.int(10),
+      variants: row.int(11))
   }
 }

@@ -1,6 +1,30 @@
 internal import Threads
 
-/// The number and the sizes of entries that have something in common.
+/// The number and the sizes of entries.
+public struct EntrySum: Sendable, Equatable {
+  public var entries = 0
+  public var bytes: Int64 = 0
+  /// The sizes of their files on disk.
+  public var allocated: Int64 = 0
+
+  public init() {}
+
+  init(entries: Int, bytes: Int64, allocated: Int64) {
+    (self.entries, self.bytes, self.allocated) = (entries, bytes, allocated)
+  }
+
+  public static func += (sum: inout EntrySum, other: EntrySum) {
+    sum.entries += other.entries
+    sum.bytes += other.bytes
+    sum.allocated += other.allocated
+  }
+}
+
+extension CacheEntry {
+  public var sum: EntrySum { EntrySum(entries: 1, bytes: content.byteCount, allocated: allocated) }
+}
+
+/// The sum of the entries that have something in common.
 public struct UsageGroup: Sendable, Equatable {
   public enum Kind: String, Sendable, CaseIterable {
     /// `originals` or `variants`.
@@ -12,10 +36,7 @@ public struct UsageGroup: Sendable, Equatable {
 
   public var kind: Kind
   public var name: String
-  public var entries: Int
-  public var bytes: Int64
-  /// The sizes of their files on disk.
-  public var allocated: Int64
+  public var sum: EntrySum
 }
 
 /// Adds up the entries of a read-only tier by kind, format and host, a page at a time.
@@ -77,7 +98,7 @@ private final class UsageSums {
     var sums: [String: UsageGroup] = [:]
     for group in groups {
       let key = "\(group.kind.rawValue) \(group.name)"
-      sums[key] = sums[key].map { $0 + group } ?? group
+      sums[key, default: UsageGroup(kind: group.kind, name: group.name, sum: EntrySum())].sum += group.sum
     }
     try database.use { database throws(SQLiteError) in
       try database.execute("BEGIN")
@@ -86,8 +107,9 @@ private final class UsageSums {
         INSERT INTO sums VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(kind, name) DO UPDATE SET
           entries = entries + ?3, bytes = bytes + ?4, allocated = allocated + ?5
         """)
-      for sum in sums.values {
-        try add.bind(sum.kind.rawValue, sum.name, sum.entries, sum.bytes, sum.allocated).run()
+      for group in sums.values {
+        let sum = group.sum
+        try add.bind(group.kind.rawValue, group.name, sum.entries, sum.bytes, sum.allocated).run()
       }
       try database.execute("COMMIT")
     }
@@ -102,19 +124,31 @@ private final class UsageSums {
         SELECT name, entries, bytes, allocated FROM sums INDEXED BY sorted WHERE kind = ?1 AND \(condition)
         ORDER BY -allocated, name LIMIT ?2
         """)
-      let values: [any SQLiteValue] = [kind.rawValue, limit] + (group.map { [-$0.allocated, $0.name] } ?? [])
+      let values: [any SQLiteValue] = [kind.rawValue, limit] + (group.map { [-$0.sum.allocated, $0.name] } ?? [])
       return try find.bind(values).rows {
         UsageGroup(
-          kind: kind, name: $0.text(0), entries: $0.int(1), bytes: $0.integer(2), allocated: $0.integer(3))
+          kind: kind, name: $0.text(0),
+          sum: EntrySum(entries: $0.int(1), bytes: $0.integer(2), allocated: $0.integer(3)))
       }
     }
   }
 }
 
-extension UsageGroup {
-  public static func + (left: UsageGroup, right: UsageGroup) -> UsageGroup {
-    UsageGroup(
-      kind: left.kind, name: left.name, entries: left.entries + right.entries, bytes: left.bytes + right.bytes,
-      allocated: left.allocated + right.allocated)
+/// The files of the index that are no entries.
+public struct OtherFiles: Sendable, Equatable {
+  public struct Sum: Sendable, Equatable {
+    public var count = 0
+    public var allocated: Int64 = 0
+  }
+
+  /// Files of removed entries that are deleted when the 60 s after their last delivery end.
+  public var pendingDeletions = Sum()
+  /// The beginnings of interrupted transfers.
+  public var partials = Sum()
+}
+
+extension DiskTier {
+  public func otherFiles() throws(StoreError) -> OtherFiles {
+    try session.withSettledIndex { index throws(SQLiteError) in try index.otherFiles() }
   }
 }

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import Text
+internal import Threads
 
 /// The memory tier: image bytes under a limit, evicted by use (`S3FIFO`). One scan of many images does not displace the
 /// images that are used again.
@@ -65,7 +66,8 @@ public struct MemoryTier: Sendable {
   public mutating func look(up key: String, partition: String = "", variant: String = "") -> [Entry] {
     let identity = Identity(key: key, partition: partition, variant: variant)
     guard let list = byIdentity.list(of: identity) else { return [] }
-    if let only = list.only {
+    if list.count == 1 {
+      let only = Int(list.first)
       order.use(only)
       return [slots[only]!]
     }
@@ -84,7 +86,7 @@ public struct MemoryTier: Sendable {
   public func hasReplacement(forOriginalOf variant: StoredResponse) -> Bool {
     let originals = Identity(key: variant.key, partition: variant.partition, variant: "")
     return byIdentity.indices(of: originals).contains { index in
-      slots[index]!.response.digest != variant.originalDigest
+      slots[index]!.response.content.digest != variant.originalDigest
         && slots[index]!.response.varyKey == variant.varyKey
     }
   }
@@ -124,7 +126,7 @@ public struct MemoryTier: Sendable {
   /// Removes the oldest entry if there are more than `maxVaryVariants` with different varying fields.
   private mutating func removeExcessVariant(beside index: Int) {
     let identity = Identity(slots[index]!.response)
-    guard byIdentity.list(of: identity)?.only == nil else { return }
+    guard let list = byIdentity.list(of: identity), list.count > 1 else { return }
     let indices = byIdentity.indices(of: identity)
     guard indices.count > StoredResponse.maxVaryVariants else { return }
     func arrival(_ index: Int) -> (Int, Int64) { (slots[index]!.response.responseTime, slots[index]!.response.id) }
@@ -150,7 +152,7 @@ public struct MemoryTier: Sendable {
     if let conflictingIndex { remove(conflictingIndex) }
     guard response.variant.isEmpty else { return }
     for index in variants(of: response) {
-      if slots[index]!.response.originalDigest == response.digest {
+      if slots[index]!.response.originalDigest == response.content.digest {
         change(index) { $0.adopt(responseOf: response) }
       } else {
         remove(index)
@@ -214,7 +216,7 @@ public struct MemoryTier: Sendable {
 
   private func index(of response: StoredResponse) -> Int? {
     guard let index = conflictingIndex(of: response), let stored = slots[index]?.response else { return nil }
-    return stored.id == response.id && stored.digest == response.digest ? index : nil
+    return stored.id == response.id && stored.content.digest == response.content.digest ? index : nil
   }
 
   /// Removes the entries that match the filter, including the variants of matching originals.

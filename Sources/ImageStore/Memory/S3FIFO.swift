@@ -1,3 +1,5 @@
+internal import Threads
+
 /// The S3-FIFO eviction order, by frequency and recency of use (Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you
 /// need for cache eviction", SOSP 2023). A pure value; entries are identified by small indices.
 ///
@@ -22,9 +24,9 @@ struct S3FIFO {
   private static let maxUses: UInt8 = 3
 
   private var entries: [Entry] = []
-  private var links = IndexLinkedLists()
-  private var probation = IndexLinkedLists.List()
-  private var main = IndexLinkedLists.List()
+  private var links: [IndexLinkedList.Link] = []
+  private var probation = IndexLinkedList()
+  private var main = IndexLinkedList()
   private var probationCost: Int64 = 0
   private var ghostQueue = GhostQueue()
 
@@ -59,6 +61,7 @@ struct S3FIFO {
     var evicted: [Int] = []
     while self.cost + cost > limit, let index = evict(for: isReturning ? 0 : cost) { evicted.append(index) }
     while entries.count <= index { entries.append(Entry()) }
+    links.reach(Int32(index))
     entries[index] = Entry(cost: cost, fingerprint: fingerprint, isOnProbation: !isReturning)
     enqueue(index)
     return evicted
@@ -85,9 +88,9 @@ struct S3FIFO {
     cost -= entries[index].cost
     if entries[index].isOnProbation {
       probationCost -= entries[index].cost
-      links.remove(index, from: &probation)
+      probation.remove(Int32(index), in: &links)
     } else {
-      links.remove(index, from: &main)
+      main.remove(Int32(index), in: &links)
     }
   }
 
@@ -95,9 +98,9 @@ struct S3FIFO {
     cost += entries[index].cost
     if entries[index].isOnProbation {
       probationCost += entries[index].cost
-      links.append(index, to: &probation)
+      probation.append(Int32(index), in: &links)
     } else {
-      links.append(index, to: &main)
+      main.append(Int32(index), in: &links)
     }
   }
 
@@ -106,7 +109,7 @@ struct S3FIFO {
   /// - Parameter newcomer: the cost of the entry that is about to be added to probation.
   private mutating func evict(for newcomer: Int64) -> Int? {
     while !probation.isEmpty && (probationCost + newcomer > probationLimit || main.isEmpty) {
-      let index = probation.first
+      let index = Int(probation.first)
       remove(index)
       if entries[index].uses == 0 {
         ghostQueue.insert(entries[index].fingerprint, cost: entries[index].cost)
@@ -117,7 +120,7 @@ struct S3FIFO {
       enqueue(index)
     }
     while !main.isEmpty {
-      let index = main.first
+      let index = Int(main.first)
       remove(index)
       if entries[index].uses == 0 { return index }
       entries[index].uses -= 1

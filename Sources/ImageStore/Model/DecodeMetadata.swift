@@ -1,89 +1,23 @@
+// The types of an image are part of this module's interface.
+@_exported public import ImageTypes
+
 /// The metadata of a stored image that decoding has found. A class, because most images have none.
 public final class DecodeMetadata: Sendable, Equatable {
-  /// The original that a variant was made from.
-  public struct Source: Sendable, Equatable {
-    /// SHA-256 of the original, 32 bytes. A variant is valid only for the original with this digest.
-    public var digest: [UInt8]
-    public var byteCount: Int64
-    public var format: String
-    /// Pixels as stored, before orientation.
-    public var width: Int?
-    public var height: Int?
-
-    public init(digest: [UInt8], byteCount: Int64, format: String, width: Int?, height: Int?) {
-      self.digest = digest
-      self.byteCount = byteCount
-      self.format = format
-      self.width = width
-      self.height = height
-    }
-  }
-
-  /// The placeholder that a host shows until the image is loaded.
-  public struct Placeholder: Sendable, Equatable {
-    public var thumbHash: [UInt8]
-    /// The mean colour as 0xRRGGBB.
-    public var color: UInt32
-
-    public init(thumbHash: [UInt8], color: UInt32) {
-      self.thumbHash = thumbHash
-      self.color = color
-    }
-  }
-
-  /// Facts of the original that hosts asked for; nil if not known. They are kept with images in memory, and computed
-  /// again for those on disk.
-  public struct Facts: Sendable, Equatable {
-    public enum Value: Sendable, Equatable {
-      case text(String)
-      case number(Double)
-    }
-
-    /// A field of the EXIF data.
-    public struct Field: Sendable, Equatable {
-      public var name: String
-      public var value: Value
-
-      public init(name: String, value: Value) { (self.name, self.value) = (name, value) }
-    }
-
-    public var perceptualHash: UInt64?
-    /// Empty if the image has none of the fields.
-    public var exif: [Field]?
-    /// The position of the camera; empty if the image does not have it.
-    public var gps: [Field]?
-
-    public init(perceptualHash: UInt64? = nil, exif: [Field]? = nil, gps: [Field]? = nil) {
-      (self.perceptualHash, self.exif, self.gps) = (perceptualHash, exif, gps)
-    }
-
-    /// About the bytes of memory that the fields take.
-    var byteCount: Int {
-      [exif, gps].reduce(0) { total, fields in
-        (fields ?? []).reduce(total) { total, field in
-          guard case .text(let text) = field.value else { return total + MemoryLayout<Field>.stride }
-          return total + MemoryLayout<Field>.stride + text.utf8.count
-        }
-      }
-    }
-
-    func adding(_ other: Facts) -> Facts {
-      Facts(perceptualHash: other.perceptualHash ?? perceptualHash, exif: other.exif ?? exif, gps: other.gps ?? gps)
-    }
-  }
-
-  /// Nil for originals.
-  public let source: Source?
+  /// The original that a variant was made from; nil for originals. A variant is valid only for the original with this
+  /// digest. The orientation and the number of frames of the original are not stored.
+  public let source: ImageDescription?
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.
   public let isChecked: Bool
   /// Whether the original is incomplete or damaged but decodes.
   public let isDamaged: Bool
-  public let facts: Facts
+  /// Facts of the original that hosts asked for. They are kept with images in memory, and computed again for those on
+  /// disk.
+  public let facts: ImageFacts
 
   public init(
-    source: Source? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false,
-    facts: Facts = Facts()
+    source: ImageDescription? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false,
+    facts: ImageFacts = ImageFacts()
   ) {
     self.source = source
     self.placeholder = placeholder
@@ -109,7 +43,7 @@ public final class DecodeMetadata: Sendable, Equatable {
 
 extension StoredResponse {
   /// The digest of the original: of this response, or of the original that the variant was made from.
-  public var originalDigest: [UInt8] { metadata?.source?.digest ?? digest }
+  public var originalDigest: [UInt8] { metadata?.source?.digest ?? content.digest }
 
   /// Whether both are the same original or were made from it.
   public func sharesOriginal(with other: StoredResponse) -> Bool {

@@ -1,4 +1,4 @@
-public import HTTPTypes
+public import HTTPCaching
 
 /// The row of a partial body, which exists from the creation of its temporary file until the body is complete,
 /// discarded or resumed.
@@ -20,23 +20,9 @@ public struct PartialRecord: Sendable, Equatable {
 
   public var identity: Identity
   public var url: String
-  /// The URL that the response came from, after redirects.
-  public var finalURL: String
-  /// The validator of the representation.
-  public var validator: String
-  /// The header fields of the complete response.
-  public var headers: HeaderFields
-  /// The length of the complete body, if known.
-  public var completeLength: Int64?
+  public var response: PartialResponse
 
-  public init(
-    identity: Identity, url: String, finalURL: String, validator: String, headers: HeaderFields, completeLength: Int64?
-  ) {
-    self.identity = identity
-    self.url = url
-    self.finalURL = finalURL
-    self.validator = validator
-    self.headers = headers
-    self.completeLength = completeLength
+  public init(_ response: PartialResponse, identity: Identity, url: String) {
+    (self.response, self.identity, self.url) = (response, identity, url)
   }
 }

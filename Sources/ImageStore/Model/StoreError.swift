@@ -10,7 +10,7 @@ public struct StoreError: Error, Sendable, Equatable {
     /// A stored file is missing or has another size or digest; its response has been dropped.
     case damaged
     /// The limit does not allow the body: everything that could be evicted was delivered in the last 60 s, is being
-    /// read or is pinned, or the body is larger than a tenth of the limit.
+    /// read, or the body is larger than a tenth of the limit.
     case overLimit
     /// A clear that matches the response was made since the transfer began.
     case cleared
@@ -32,7 +32,32 @@ public struct StoreError: Error, Sendable, Equatable {
     self.init(error.isOutOfSpace ? .diskFull : error.isOutOfDescriptors ? .noDescriptor : .io, error.message)
   }
 
+  /// The result of work with files, whose failed system call is thrown as an error of the store.
+  static func mapping<Result>(_ work: () throws(FileError) -> Result) throws(StoreError) -> Result {
+    do throws(FileError) {
+      return try work()
+    } catch {
+      throw StoreError(error)
+    }
+  }
+
   init(_ error: SQLiteError) {
     self.init(error.isOutOfSpace ? .diskFull : .io, "the cache's index: \(error.message)")
+  }
+}
+
+/// A problem of a cache directory that does not end the worker.
+public enum StoreWarning: Sendable, Equatable {
+  /// The index was damaged and has been removed.
+  case damagedIndex(path: String)
+  /// The directory is not used, or not written, for a while.
+  case unusable(path: String, reason: String)
+
+  /// A text for people.
+  public var message: String {
+    switch self {
+    case .damagedIndex(let path): "the index of the cache \(path) was damaged; the cache starts empty"
+    case .unusable(let path, let reason): "continuing without the cache \(path): \(reason)"
+    }
   }
 }

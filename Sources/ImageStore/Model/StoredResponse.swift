@@ -28,15 +28,8 @@ public struct StoredResponse: Sendable, Equatable {
   public var validatedAt: Int
   /// The end of freshness by the policy of the worker that stored or revalidated it.
   public var expiresAt: Int
-  public var mediaType: String
-  public var format: String?
-  public var width: Int?
-  public var height: Int?
-  public var frames: Int
-  public var orientation: Int
-  public var byteCount: Int64
-  /// SHA-256 of the file, 32 bytes. Empty in a draft; `store` sets it.
-  public var digest: [UInt8]
+  /// In a draft without the digest, and maybe without the size; `store` sets them.
+  public var content: ImageDescription
   /// Whether the file is known to be completely on disk. After a power loss, a file written by an earlier run of the
   /// system may have its size but not its bytes; it is verified when its digest first matches.
   var isVerified = true
@@ -46,9 +39,8 @@ public struct StoredResponse: Sendable, Equatable {
   public init(
     id: Int64 = 0, key: String, partition: String = "", variant: String = "", url: String, finalURL: String? = nil,
     status: Int = 200, headers: HeaderFields = [:], varyingHeaders: HeaderFields = [:], requestTime: Int,
-    responseTime: Int, storedAt: Int, validatedAt: Int, expiresAt: Int, mediaType: String, format: String? = nil,
-    width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1, byteCount: Int64 = 0,
-    digest: [UInt8] = [], metadata: DecodeMetadata? = nil
+    responseTime: Int, storedAt: Int, validatedAt: Int, expiresAt: Int, content: ImageDescription,
+    metadata: DecodeMetadata? = nil
   ) {
     self.id = id
     self.key = key
@@ -64,21 +56,16 @@ public struct StoredResponse: Sendable, Equatable {
     self.storedAt = storedAt
     self.validatedAt = validatedAt
     self.expiresAt = expiresAt
-    self.mediaType = mediaType
-    self.format = format
-    self.width = width
-    self.height = height
-    self.frames = frames
-    self.orientation = orientation
-    self.byteCount = byteCount
-    self.digest = digest
+    self.content = content
     self.metadata = metadata
   }
 
   /// The path of the file, relative to the folder of the namespace: `7f/0123456789abcd7f-89abcdef.jpg`.
   public var file: String { path(below: "") }
 
-  func path(below folder: String) -> String { FileName(id: id, digest: digest, format: format, below: folder).path }
+  func path(below folder: String) -> String {
+    FileName(id: id, digest: content.digest, format: content.format, below: folder).path
+  }
 
   /// The secondary key (RFC 9111 section 4.1): the varying fields sorted by name. It distinguishes the responses of one
   /// key, partition and variant.

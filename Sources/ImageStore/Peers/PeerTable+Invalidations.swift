@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import Text
 
 /// The recent clears by all workers: a ring of entries with the number of the clear, the worker and the filter.
 extension PeerTable {
@@ -25,7 +26,7 @@ extension PeerTable {
     let first = Layout.clearing(number)
     words[first].store(0, ordering: .sequentiallyConsistent)
     words[first + 1].store((row ?? 0) << 32 | UInt64(bytes.count), ordering: .sequentiallyConsistent)
-    words[first + 2].store(UInt64(bitPattern: fnv1a(bytes)), ordering: .sequentiallyConsistent)
+    words[first + 2].store(FNV1a.hash(bytes), ordering: .sequentiallyConsistent)
     for (index, start) in zip((first + 3)..., stride(from: 0, to: bytes.count, by: 8)) {
       let word = bytes[start..<min(start + 8, bytes.count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
       words[index].store(word, ordering: .sequentiallyConsistent)
@@ -75,7 +76,7 @@ extension PeerTable {
     }
     bytes.removeLast(bytes.count - count)
     let isUnchanged = words[first].load(ordering: .sequentiallyConsistent) == number
-    guard isUnchanged, UInt64(bitPattern: fnv1a(bytes)) == hash else { return unknown }
+    guard isUnchanged, FNV1a.hash(bytes) == hash else { return unknown }
     if let row, head >> 32 == row { return nil }
     return ClearingText(bytes: bytes).clearing ?? unknown
   }

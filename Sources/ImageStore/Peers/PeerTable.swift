@@ -2,7 +2,7 @@ internal import Platform
 internal import Synchronization
 internal import Text
 
-/// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-1`, that
+/// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-2`, that
 /// each worker maps.
 ///
 /// It contains the leases of transfers (`Lease`), the bytes on disk that the index does not list yet, the recent
@@ -58,7 +58,7 @@ public final class PeerTable: Sendable {
     }
   }
 
-  static let path = "board-1"
+  static let path = "board-2"
 
   /// Maps the table, creates it if necessary, and acquires a row.
   init(in folder: CacheFolder, instance: Int32) throws(FileError) {

@@ -38,8 +38,7 @@ public actor PixelFolder {
     home = ProcessFolder(in: parent ?? Self.defaultParent, environment: environment)
   }
 
-  /// The default of `parent`.
-  public static var defaultParent: String {
+  private static var defaultParent: String {
     let name = "/imageworker-\(geteuid())"
     var status = stat()
     if stat("/dev/shm", &status) == 0, access("/dev/shm", W_OK) == 0 { return "/dev/shm" + name }
@@ -54,13 +53,9 @@ public actor PixelFolder {
   ///
   /// Throws `overLimit` if the budget does not allow it, `diskFull` or `io`.
   public func reserve(byteCount: Int64) throws(StoreError) -> String {
-    let folder: CacheFolder
-    let free: Int64
-    do throws(FileError) {
-      folder = try home.open()
-      free = try environment.files.space(of: folder.descriptor).free
-    } catch {
-      throw StoreError(error)
+    let folder = try StoreError.mapping(home.open)
+    let free = try StoreError.mapping { () throws(FileError) in
+      try environment.files.space(of: folder.descriptor).free
     }
     // The free space excludes existing regions; it may or may not exclude regions that are being filled.
     let maxBytes = min(Self.budget, bytes + Int64(Double(free) * Self.maxFraction))

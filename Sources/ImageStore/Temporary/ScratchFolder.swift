@@ -19,9 +19,6 @@ public actor ScratchFolder {
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// The default of `parent`.
-  public static var defaultParent: String { ProcessFolder.defaultParent }
-
   /// - Parameter parent: the common folder of all processes of this user; nil for the default.
   public init(parent: String? = nil, executor: ThreadExecutor, environment: StoreEnvironment = .system) {
     self.executor = executor
@@ -33,16 +30,12 @@ public actor ScratchFolder {
 
   private func openFolder() throws(StoreError) -> CacheFolder {
     let previous = home.folder
-    do throws(FileError) {
-      let folder = try home.open()
-      if let previous, folder !== previous {
-        files = GracePeriods()
-        readers = [:]
-      }
-      return folder
-    } catch {
-      throw StoreError(error)
+    let folder = try StoreError.mapping(home.open)
+    if let previous, folder !== previous {
+      files = GracePeriods()
+      readers = [:]
     }
+    return folder
   }
 
   /// A unique path at which the caller may create a file and must remove it. The file is not delivered.
@@ -52,10 +45,8 @@ public actor ScratchFolder {
   public func makeSpool() throws(StoreError) -> BodySpool {
     let folder = try openFolder()
     let reservation = BodySpool.SpaceReservation(reserve: { _ in nil }, release: { true }, retain: { _ in false })
-    do throws(FileError) {
-      return try BodySpool(id: nextID(), in: folder, executor: executor, reservation: reservation)
-    } catch {
-      throw StoreError(error)
+    return try StoreError.mapping { () throws(FileError) in
+      try BodySpool(id: nextID(), in: folder, executor: executor, reservation: reservation)
     }
   }
 
@@ -63,7 +54,7 @@ public actor ScratchFolder {
   ///
   /// - Parameter body: bytes, or a spool of this folder or of a disk tier.
   /// - Returns: the absolute path.
-  public func store(_ body: DiskTier.Body, format: String?) throws(StoreError) -> String {
+  public func store(_ body: DiskTier.Body, format: ImageFormat?) throws(StoreError) -> String {
     try put(format: format) { folder, id, path throws(FileError) in
       switch body {
       case .bytes(let bytes): try folder.write(bytes, id: id, as: path)
@@ -90,7 +81,7 @@ public actor ScratchFolder {
       throw error.isMissing ? StoreError(.damaged, error.message) : StoreError(error)
     }
     defer { closeFile(source) }
-    return try put(format: response.format) { folder, id, path throws(FileError) in
+    return try put(format: response.content.format) { folder, id, path throws(FileError) in
       try folder.make(id: id, as: path) { file throws(FileError) in
         try files.forEachPiece(of: source, original) { piece throws(FileError) in
           try files.write(piece, to: file, path)
@@ -101,16 +92,12 @@ public actor ScratchFolder {
 
   /// Creates a file with `make`, records its delivery now, and returns its absolute path.
   private func put(
-    format: String?, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
+    format: ImageFormat?, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
   ) throws(StoreError) -> String {
     let folder = try openFolder()
     let id = nextID()
     let path = FileName(id: id, digest: [], format: format).path
-    do throws(FileError) {
-      try make(folder, id, path)
-    } catch {
-      throw StoreError(error)
-    }
+    try StoreError.mapping { () throws(FileError) in try make(folder, id, path) }
     files.record(path, at: environment.now())
     return folder.path + "/" + path
   }
@@ -141,7 +128,7 @@ public actor ScratchFolder {
   /// Moves a file from a `newPath` to a delivered file that is kept for 60 s.
   ///
   /// - Returns: the new absolute path.
-  public func adopt(fileAt path: String, format: String?) throws(StoreError) -> String {
+  public func adopt(fileAt path: String, format: ImageFormat?) throws(StoreError) -> String {
     try put(format: format) { folder, id, new throws(FileError) in
       do throws(FileError) {
         try folder.makeShard(of: id)

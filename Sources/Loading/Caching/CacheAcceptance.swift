@@ -18,7 +18,7 @@ extension LoadRequest {
   /// Whether the stored response is what the request asks for, or can be decoded into that: it has the digest, if one
   /// is given, and is an image, if it must be one.
   public func accepts(_ response: StoredResponse) -> Bool {
-    if validation != .none, response.format == nil { return false }
+    if validation != .none, response.content.format == nil { return false }
     if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
     return digest == nil || digest == response.originalDigest
   }

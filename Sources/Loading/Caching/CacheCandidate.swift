@@ -40,7 +40,7 @@ struct Candidate: Sendable {
       candidate.response.variant.isEmpty
         || all.allSatisfy { other in
           !other.response.variant.isEmpty || other.response.varyKey != candidate.response.varyKey
-            || other.response.digest == candidate.response.originalDigest
+            || other.response.content.digest == candidate.response.originalDigest
         }
     }
   }

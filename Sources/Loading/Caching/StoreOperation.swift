@@ -1,5 +1,5 @@
-internal import ImageCodec
-internal import ImageStore
+public import ImageCodec
+public import ImageStore
 
 /// The processing of a complete body on the disk thread: parse the image header, store the body in the tiers that may
 /// have it, serve all loads that wait.
@@ -22,6 +22,8 @@ struct StoreOperation: Sendable {
   /// `PeerTable.clearCount` at the start of the transfer: the clears so far by all workers of the directory.
   var clearCount: UInt64?
   var deliveries: [(id: LoadID, digest: [UInt8]?, delivery: DeliveryPlan)]
+  /// The plans of the loads that need a decode of the image, and the number of pixels that a decode may have.
+  var decodes: (plans: [DecodePlan], maxPixels: Int) = ([], 0)
 
   typealias Outcome = Result<Stored, LoadError>
 
@@ -36,6 +38,8 @@ struct StoreOperation: Sendable {
     /// Whether it is a variant of an original that has been replaced in the meantime. It was not stored then.
     var isOutdated = false
     var delivered: [LoadID: Result<DeliveryPlan.DeliveredContent, LoadError>] = [:]
+    /// The first decodes of the image, if it is on disk.
+    var decodes = PreparedDecodes()
   }
 
   func store(in storage: DiskServices) -> Outcome {
@@ -52,8 +56,8 @@ struct StoreOperation: Sendable {
   /// Sets the properties that the content determines.
   private func describe(_ draft: inout StoredResponse) throws {
     switch body {
-    case .bytes(let bytes): draft.byteCount = Int64(bytes.count)
-    case .spool(let body): draft.byteCount = body.spool.length
+    case .bytes(let bytes): draft.content.byteCount = Int64(bytes.count)
+    case .spool(let body): draft.content.byteCount = body.spool.length
     case .failed(let error): throw LoadError(error)
     }
     guard let format else { return }
@@ -72,12 +76,13 @@ struct StoreOperation: Sendable {
     var draft = draft
     let bytes: [UInt8]?
     switch body {
-    case .bytes(let all): (bytes, draft.digest) = (all, SHA256.digest(of: all))
-    case .spool(let body): (bytes, draft.digest) = (nil, try body.spool.digest())
+    case .bytes(let all): (bytes, draft.content.digest) = (all, SHA256.digest(of: all))
+    case .spool(let body): (bytes, draft.content.digest) = (nil, try body.spool.digest())
     case .failed(let error): throw LoadError(error)
     }
     // A body that no waiting load accepts is not stored.
-    guard deliveries.isEmpty || deliveries.contains(where: { $0.digest == nil || $0.digest == draft.digest }) else {
+    guard deliveries.isEmpty || deliveries.contains(where: { $0.digest == nil || $0.digest == draft.content.digest })
+    else {
       storage.discardNow(body)
       return serve(Stored(response: draft, isIntact: false), from: .bytes([], format: nil), storage)
     }
@@ -85,7 +90,14 @@ struct StoreOperation: Sendable {
     if tiers.contains(.disk), let tier = storage.tier {
       switch keep(draft, in: tier) {
       case .success(let kept):
-        return serve(Stored(response: kept, bytes: bytes), from: .stored(kept, in: tier), storage)
+        stored.response = kept
+        for plan in decodes.plans {
+          guard let step = plan.step(for: kept) else { continue }
+          let source = Candidate(response: kept, bytes: nil, location: .disk)
+          stored.decodes.prepare(
+            DecodePreparation(source, step, plan, maxPixels: decodes.maxPixels), in: storage)
+        }
+        return serve(stored, from: .stored(kept, in: tier), storage)
       case .failure(let error):
         // The disk tier cannot store the body: deliver it anyway.
         stored.isKept = false
@@ -97,17 +109,17 @@ struct StoreOperation: Sendable {
       storage.tier?.assumeIsolated { $0.remove(replacedBy: draft) }
     }
     guard case .spool(let body) = body else {
-      return serve(stored, from: .bytes(bytes ?? [], format: draft.format), storage)
+      return serve(stored, from: .bytes(bytes ?? [], format: draft.content.format), storage)
     }
     let wanted =
       deliveries.contains { $0.delivery.wantsData }
-      || tiers.contains(.memory) && draft.byteCount <= largestInMemory
-    stored.bytes = wanted ? try body.spool.bytes(from: 0, count: Int(draft.byteCount)) : nil
+      || tiers.contains(.memory) && draft.content.byteCount <= largestInMemory
+    stored.bytes = wanted ? try body.spool.bytes(from: 0, count: Int(draft.content.byteCount)) : nil
     guard deliveries.contains(where: { $0.delivery.wantsFile }) else {
       body.spool.drop()
-      return serve(stored, from: .bytes(stored.bytes ?? [], format: draft.format), storage)
+      return serve(stored, from: .bytes(stored.bytes ?? [], format: draft.content.format), storage)
     }
-    let path = try storage.keepScratch(body, format: draft.format)
+    let path = try storage.keepScratch(body, format: draft.content.format)
     return serve(stored, from: .scratch(path: path, bytes: stored.bytes), storage)
   }
 
@@ -134,8 +146,9 @@ struct StoreOperation: Sendable {
     // Read once for all deliveries.
     var bytes = stored.bytes
     for (id, digest, delivery) in deliveries {
-      if let digest, digest != stored.response.digest {
-        let error = LoadError(.digestMismatch, "the content's digest is sha256-\(stored.response.digest.hexadecimal)")
+      if let digest, digest != stored.response.content.digest {
+        let error = LoadError(
+          .digestMismatch, "the content's digest is sha256-\(stored.response.content.digest.hexadecimal)")
         stored.delivered[id] = .failure(error)
         continue
       }
@@ -208,5 +221,30 @@ extension StoreOperation {
     } catch {
       return .failure(error)
     }
+  }
+}
+
+extension StoredResponse {
+  /// Sets the properties that the content of an image determines. If its header cannot be read, only the format and the
+  /// media type.
+  public mutating func describe(
+    _ content: any ByteSource, format: ImageFormat
+  ) throws(ImageHeaderError) {
+    (self.content.header, self.content.mediaType) = (ImageHeader(format), format.mediaType)
+    self.content.header = try ImageHeader.read(content, format: format)
+  }
+}
+
+/// A spooled body as a source for the image codec. Must be used on the disk thread.
+public struct SpoolSource: ByteSource {
+  let spool: BodySpool
+
+  public init(spool: BodySpool) { self.spool = spool }
+
+  public var count: Int { Int(spool.length) }
+
+  public func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, count > 0 else { return [] }
+    return ((try? spool.bytes(from: Int64(offset), count: count)) ?? [])[...]
   }
 }

@@ -1,5 +1,6 @@
 internal import ImageCodec
 internal import ImageStore
+internal import Platform
 internal import Threads
 internal import Tracing
 
@@ -9,8 +10,8 @@ extension DecodeCoordinator {
   func merge(_ decoded: Decoded, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let found = DecodeMetadata(
       source: decode.candidate.response.metadata?.source,
-      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init), isChecked: decode.step == .check,
-      isDamaged: decoded.isDamaged, facts: DecodeMetadata.Facts(decoded.facts))
+      placeholder: decoded.placeholder, isChecked: decode.step == .check,
+      isDamaged: decoded.isDamaged, facts: decoded.facts)
     let candidate = adding(found, of: decode.candidate)
     decode.keepFile()
     proceed(id, with: candidate)
@@ -44,10 +45,10 @@ extension DecodeCoordinator {
   func keep(_ decoded: Decoded, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
     let original = originalDecoded(decoded, decode)
     var draft = original
-    (draft.id, draft.variant, draft.digest, draft.orientation) = (0, decode.transform?.canonical ?? "", [], 1)
+    (draft.id, draft.variant, draft.content) = (0, decode.transform?.canonical ?? "", ImageDescription())
     draft.metadata = DecodeMetadata(
-      source: DecodeMetadata.Source(original),
-      placeholder: decoded.placeholder.map(DecodeMetadata.Placeholder.init),
+      source: original.content.asSource,
+      placeholder: decoded.placeholder,
       isChecked: original.metadata?.isChecked == true,
       isDamaged: original.metadata?.isDamaged == true, facts: original.metadata?.facts ?? .init())
     let waiters = waiters(for: id)
@@ -63,7 +64,7 @@ extension DecodeCoordinator {
       largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
       deliveries: served.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
     let subscriptions = Set(waiters.map(\.subscription))
-    let now = LoadingActor.now
+    let now = Instant.now
     for waiter in waiters where waiter.stage == .answer { waiter.load.timeline.enter(.deliver, at: now) }
     storage.perform(.keepVariant, { [storage] in operation.storing(fileAt: path, in: storage) }) {
       [weak self] outcome in
@@ -126,26 +127,23 @@ extension DecodeCoordinator {
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if decode.transform != nil {
-      image.source = DecodeMetadata.Source(response)
-      (image.width, image.height, image.frames, image.orientation) = (decoded.width, decoded.height, 1, 1)
+      image.source = response.content.asSource
+      image.content.header = image.content.format.map {
+        ImageHeader($0, width: decoded.width, height: decoded.height)
+      }
     }
     if waiter.load.request.processing?.wantsPlaceholder == true {
-      image.placeholder = decoded.placeholder.map(DecodeMetadata.Placeholder.init)
+      image.placeholder = decoded.placeholder
     }
     client?.complete(waiter.load, .success(image), at: .answer)
   }
 }
 
-extension DecodeMetadata.Source {
-  fileprivate init(_ original: StoredResponse) {
-    self.init(
-      digest: original.digest, byteCount: original.byteCount, format: original.format ?? "", width: original.width,
-      height: original.height)
-  }
-}
-
-extension DecodeMetadata.Placeholder {
-  init(_ placeholder: ImageCodec.Placeholder) {
-    self.init(thumbHash: placeholder.thumbHash, color: placeholder.color)
+extension ImageDescription {
+  /// The original as its variants know it.
+  fileprivate var asSource: ImageDescription {
+    var source = self
+    source.header = header.map { ImageHeader($0.format, width: $0.width, height: $0.height) }
+    return source
   }
 }

@@ -22,9 +22,15 @@ final class DecodeCoordinator {
 
   private var coalescer = DecodeCoalescer()
   private(set) var decodes: [DecodeCoalescer.ID: ActiveDecode] = [:]
+  /// The decodes prepared for the loads that `serve` serves.
+  private var prepared = PreparedDecodes()
   /// The deadlines of loads that wait for a decode. Those of loads that no longer do are removed later.
   private var deadlines = TimerQueue<LoadID>()
   private var corrupt = ExpiringCache<CorruptDecodeKey, LoadError>(
+    timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
+  /// The images that were transferred although a stored original was `corrupt`, or that were `corrupt` when they
+  /// arrived: another transfer would bring the same.
+  private var transferredAgain = ExpiringCache<CacheIdentity, Bool>(
     timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
 
   init(decoder: any ImageDecoding, storage: DiskServices, maxPixels: Int) {
@@ -42,11 +48,14 @@ final class DecodeCoordinator {
   /// The time for which a `corrupt` failure is remembered.
   var corruptTimeToLive: Duration {
     get { corrupt.timeToLive }
-    set { corrupt.timeToLive = newValue }
+    set { (corrupt.timeToLive, transferredAgain.timeToLive) = (newValue, newValue) }
   }
 
   /// Forgets the `corrupt` failures and returns their number.
-  func forgetFailures() -> Int { corrupt.forgetAll() }
+  func forgetFailures() -> Int {
+    _ = transferredAgain.forgetAll()
+    return corrupt.forgetAll()
+  }
 
   // MARK: - Decodes
 
@@ -64,9 +73,9 @@ final class DecodeCoordinator {
     }
     let transform = step == .encode || step == .pixels ? load.request.processing?.transform : nil
     let subject = CorruptDecodeKey(response, step, to: transform?.canonical ?? "")
-    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: LoadingActor.now) {
-      client?.complete(load, .failure(error), at: stage)
-      return
+    if !load.request.retriesFailed, let error = corrupt.value(of: subject, now: .now) {
+      // Later, because the caller may still have to remove the load from its job.
+      return LoadingActor.run { [weak self] in self?.sourceIsCorrupt(response, for: load, status, stage, error) }
     }
     let work = DecodeCoalescer.Work(
       key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
@@ -84,22 +93,28 @@ final class DecodeCoordinator {
         storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
       prepare(id, for: load, candidate, decode)
     }
-    if stage == .answer { load.timeline.enter(.decodeWait, at: LoadingActor.now) }
+    if stage == .answer { load.timeline.enter(.decodeWait, at: .now) }
     addDeadline(of: load)
   }
 
-  /// Prepares a decode on the disk thread.
+  /// Calls `serve`, which serves the loads of an image that has just been stored. Their decodes begin as they were
+  /// prepared in the store.
+  func begin(_ prepared: PreparedDecodes, _ serve: () -> Void) {
+    self.prepared = prepared
+    serve()
+    self.prepared.discard(in: storage)
+  }
+
+  /// Prepares a decode on the disk thread, unless that was done when its source was stored.
   private func prepare(_ id: DecodeCoalescer.ID, for load: ActiveLoad, _ candidate: Candidate, _ decode: ActiveDecode) {
-    var order = DecodePreparation(
-      candidate: decode.candidate, step: decode.step, transform: decode.transform,
-      wantsPlaceholder: load.request.processing?.wantsPlaceholder == true && decode.step != .check,
-      maxPixels: maxPixels)
+    var order = DecodePreparation(decode.candidate, decode.step, load.request.processing, maxPixels: maxPixels)
     if let bytes = candidate.bytes, storage.tier(of: candidate) == nil {
       order.candidate.bytes = bytes
       order.mayHoldBytes = memory.take(bytes.count)
       if order.mayHoldBytes { decode.hold(bytes) }
     }
     decodes[id] = decode
+    if let ready = prepared.take(order) { return begin(id, ready) }
     storage.perform(.prepareDecode, { [storage, order] in order.prepare(in: storage) }) { [weak self] in
       self?.begin(id, $0)
     }
@@ -122,9 +137,8 @@ final class DecodeCoordinator {
       proceed(id, with: withFacts(of: decode.candidate, variant))
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
-      let source = WorkSource()
       decode.ticket = decoder.submit(task, priority: priority.rawValue) { result, start in
-        LoadingActor.run(for: source) { [weak self] in self?.decoded(id, task, result, since: start) }
+        LoadingActor.run { [weak self] in self?.decoded(id, task, result, since: start) }
       }
     }
   }
@@ -136,17 +150,18 @@ final class DecodeCoordinator {
   ) {
     guard let decode = decodes[id] else { return storage.discard(task.output) }
     decode.ticket = nil
-    let end = LoadingActor.now
+    let end = Instant.now
     for waiter in waiters(for: id) where waiter.stage == .answer { waiter.load.timeline.decoded(from: start, to: end) }
     switch (result, task.output) {
     case (.failure(let error), _):
       storage.discard(task.output)
       if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
       let failure = LoadError(error)
-      if case .corrupt = error, decode.candidate.response.isOnDisk {
-        corrupt.remember(failure, of: decode.subject, now: LoadingActor.now)
-      }
-      fail(id, failure)
+      guard case .corrupt = error else { return fail(id, failure) }
+      let (response, waiters) = (decode.candidate.response, self.end(id))
+      if response.isOnDisk { corrupt.remember(failure, of: decode.subject, now: .now) }
+      if waiters.contains(where: { $0.status == .miss }) { rememberTransfer(of: response) }
+      for waiter in waiters { sourceIsCorrupt(response, for: waiter.load, waiter.status, waiter.stage, failure) }
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, decode)
     case (.success(let decoded), _): merge(decoded, of: id, decode)
@@ -166,6 +181,27 @@ final class DecodeCoordinator {
       waiter.load.hasRestarted = true
       client?.lostSource(for: waiter.load, at: waiter.stage)
     }
+  }
+
+  /// Fails a load whose source does not decode. A load that the cache answers has the original transferred again
+  /// instead, once within `corruptTimeToLive`.
+  private func sourceIsCorrupt(
+    _ response: StoredResponse, for load: ActiveLoad, _ status: CacheStatus, _ stage: DeliveryStage, _ error: LoadError
+  ) {
+    guard let client, client.activeLoad(load.id) === load else { return }
+    let image = CacheIdentity(key: response.key, partition: response.partition)
+    let mayStart = load.request.retriesFailed || transferredAgain.value(of: image, now: .now) == nil
+    if stage == .answer, status != .miss, response.variant.isEmpty, !response.isOfHost,
+      client.transferAgain(load, mayStart: mayStart)
+    {
+      return rememberTransfer(of: response)
+    }
+    client.complete(load, .failure(error), at: stage)
+  }
+
+  private func rememberTransfer(of response: StoredResponse) {
+    let image = CacheIdentity(key: response.key, partition: response.partition)
+    transferredAgain.remember(true, of: image, now: .now)
   }
 
   // MARK: - The end of a decode

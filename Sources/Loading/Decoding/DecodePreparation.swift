@@ -30,10 +30,17 @@ struct DecodePreparation: Sendable {
     case failed(LoadError)
   }
 
+  /// The preparation of a step that a load with this plan needs.
+  init(_ candidate: Candidate, _ step: DecodePlan.Step, _ plan: DecodePlan?, maxPixels: Int) {
+    (self.candidate, self.step, self.maxPixels) = (candidate, step, maxPixels)
+    transform = step == .encode || step == .pixels ? plan?.transform : nil
+    wantsPlaceholder = plan?.wantsPlaceholder == true && step != .check
+  }
+
   func prepare(in storage: DiskServices) -> PreparedDecode {
     if let variant = storedVariant(in: storage) { return .found(variant) }
     do {
-      let header = try header
+      guard let header = candidate.response.content.header else { throw LoadError.unknownFormat }
       let output = try output(header, storage)
       guard let (source, file) = source(in: storage) else {
         storage.discard(output)
@@ -71,21 +78,11 @@ struct DecodePreparation: Sendable {
     guard let bytes = candidate.bytes else { return nil }
     if mayHoldBytes { return (.bytes(bytes), nil) }
     let path = storage.scratch.assumeIsolated { scratch in
-      try? scratch.store(.bytes(bytes), format: candidate.response.format)
+      try? scratch.store(.bytes(bytes), format: candidate.response.content.format)
     }
     // On a full disk, exceeding the memory budget is better than failing the load.
     guard let path else { return (.bytes(bytes), nil) }
     return (.file(path), storage.addReader(ofScratch: path, isOwn: true))
-  }
-
-  private var header: ImageHeader {
-    get throws {
-      let response = candidate.response
-      guard let format = response.format.flatMap(ImageFormat.init) else { throw LoadError.unknownFormat }
-      return ImageHeader(
-        format, width: response.width, height: response.height, frames: response.frames,
-        orientation: response.orientation)
-    }
   }
 
   private func output(_ header: ImageHeader, _ storage: DiskServices) throws -> DecodeTask.Output {
@@ -117,6 +114,51 @@ struct DecodePreparation: Sendable {
       throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) is more than \(maxPixels) pixels")
     }
     return geometry.width * geometry.height
+  }
+}
+
+/// The decodes of an image that were prepared while it was stored, until the loads that need them are served: the disk
+/// thread need not be entered once more.
+struct PreparedDecodes: Sendable {
+  /// The properties in which two orders agree if one decode serves either.
+  private struct Key: Hashable {
+    let image: Int64
+    let step: DecodePlan.Step
+    let transform: String?
+    let wantsPlaceholder: Bool
+    let maxPixels: Int
+
+    init(_ order: DecodePreparation) {
+      (image, step, transform) = (order.candidate.response.id, order.step, order.transform?.canonical)
+      (wantsPlaceholder, maxPixels) = (order.wantsPlaceholder, order.maxPixels)
+    }
+  }
+
+  private var decodes: [Key: [(task: DecodeTask, file: DecodePreparation.HeldFile?)]] = [:]
+
+  /// Prepares a decode of a stored image. Pixels are prepared once for each load, since they are never shared. Must run
+  /// on the disk thread.
+  mutating func prepare(_ order: DecodePreparation, in storage: DiskServices) {
+    let key = Key(order)
+    guard order.step == .pixels || decodes[key, default: []].isEmpty,
+      case .ready(let task, let file) = order.prepare(in: storage)
+    else { return }
+    decodes[key, default: []].append((task, file))
+  }
+
+  /// Takes the decode that was prepared for the order, if there is one.
+  mutating func take(_ order: DecodePreparation) -> DecodePreparation.PreparedDecode? {
+    guard let decode = decodes[Key(order)]?.popLast() else { return nil }
+    return .ready(decode.task, decode.file)
+  }
+
+  /// Releases the decodes that nobody took.
+  mutating func discard(in storage: DiskServices) {
+    for decode in decodes.values.joined() {
+      storage.discard(decode.task.output)
+      if let file = decode.file { storage.removeReader(of: file) }
+    }
+    decodes = [:]
   }
 }
 

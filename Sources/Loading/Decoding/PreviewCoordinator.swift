@@ -1,6 +1,7 @@
 internal import HTTPTransport
 internal import ImageCodec
 internal import ImageStore
+internal import Platform
 
 /// The part of an image that has arrived while its transfer runs.
 struct ArrivingImage: Sendable {
@@ -31,16 +32,16 @@ final class PreviewCoordinator {
     var ticket: DecodeTicket?
   }
 
-  weak var jobs: JobCoordinator?
+  private let jobs: JobRegistry
   private let decodes: DecodeCoordinator
   private var previews: [JobID: Preview] = [:]
 
   /// - Parameter decodes: supplies the decoder, its limits and its memory budget.
-  init(_ decodes: DecodeCoordinator) { self.decodes = decodes }
+  init(_ decodes: DecodeCoordinator, _ jobs: JobRegistry) { (self.decodes, self.jobs) = (decodes, jobs) }
 
   /// Makes a preview for the loads that want one.
   func make(from arriving: ArrivingImage, of job: JobID) {
-    guard let jobs, let transfer = jobs.transfer(of: job), previews[job] == nil,
+    guard let transfer = jobs[job]?.transfer, previews[job] == nil,
       !jobs.loads(of: job, awaitingPreviewOf: arriving.scans).isEmpty
     else { return }
     // The memory budget of the decoders is used up; a later scan will try again.
@@ -50,14 +51,14 @@ final class PreviewCoordinator {
     storage.perform({ storage.previewTask(of: arriving, maxSide: Self.maxSide, maxPixels: maxPixels) }) {
       [weak self] task in
       guard let self else { return }
-      guard let task, self.jobs?.transfer(of: job) == transfer, let priority = self.jobs?.priority(of: job) else {
+      guard let task, self.jobs[job]?.transfer == transfer, let priority = self.jobs.scheduler.job(job)?.priority
+      else {
         self.previews[job] = nil
         self.decodes.memory.giveBack(arriving.end)
         return
       }
-      let source = WorkSource()
       self.previews[job]?.ticket = self.decodes.decoder.submit(task, priority: priority.rawValue) { result, _ in
-        LoadingActor.run(for: source) { [weak self] in
+        LoadingActor.run { [weak self] in
           self?.decodes.memory.giveBack(arriving.end)
           self?.previewed(job, transfer, task, result, scans: arriving.scans)
         }
@@ -77,13 +78,13 @@ final class PreviewCoordinator {
     previews[job]?.ticket = nil
     let storage = decodes.storage
     // A partial image that cannot be decoded is not an error; the complete one may be decodable.
-    guard case .success(let decoded) = result, jobs?.transfer(of: job) == transfer else {
+    guard case .success(let decoded) = result, jobs[job]?.transfer == transfer else {
       previews[job] = nil
       return storage.discard(task.output)
     }
-    storage.perform({ storage.keepScratch(fileAt: path, format: decoded.format?.rawValue) }) { [weak self] path in
+    storage.perform({ storage.keepScratch(fileAt: path, format: decoded.format) }) { [weak self] path in
       self?.previews[job] = nil
-      guard let jobs = self?.jobs, let path, jobs.transfer(of: job) == transfer else { return }
+      guard let jobs = self?.jobs, let path, jobs[job]?.transfer == transfer else { return }
       for load in jobs.loads(of: job, awaitingPreviewOf: scans) {
         load.emit(.preview(path: path, width: decoded.width, height: decoded.height, scan: scans))
       }
@@ -124,7 +125,28 @@ extension DiskServices {
       source: .bytes(bytes), header: header, output: .preview(path, maxSide: maxSide), maxPixels: maxPixels)
   }
 
-  fileprivate func keepScratch(fileAt path: String, format: String?) -> String? {
+  fileprivate func keepScratch(fileAt path: String, format: ImageFormat?) -> String? {
     try? scratch.assumeIsolated { try $0.adopt(fileAt: path, format: format) }
+  }
+}
+
+/// Decides when a progressive image that is arriving is worth a preview.
+struct PreviewThrottle {
+  private static let interval = Duration.milliseconds(100)
+  /// The fraction of the body after which no preview is made, since the image itself is about to arrive.
+  private static let nearlyComplete = 0.9
+
+  private var lastScan = 0
+  private var next: Instant?
+
+  /// - Parameters:
+  ///   - scans: the number of complete scans.
+  ///   - total: the bytes of the body, if known.
+  mutating func isDue(scans: Int, received: Int64, total: Int64?, at now: Instant) -> Bool {
+    guard scans > lastScan, next.map({ now >= $0 }) ?? true else { return false }
+    if let total, Double(received) > Double(total) * Self.nearlyComplete { return false }
+    lastScan = scans
+    next = now.advanced(by: Self.interval)
+    return true
   }
 }

@@ -65,7 +65,7 @@ final class DeliveryCoordinator: DecodeClient {
       client?.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
       return
     }
-    if stage == .answer { load.timeline.enter(.deliver, at: LoadingActor.now) }
+    if stage == .answer { load.timeline.enter(.deliver, at: .now) }
     var plan = DeliveryPlan(load.request, at: stage)
     if let content = deliverAtOnce(candidate.response, candidate.bytes, in: candidate.location, plan) {
       return complete(load, candidate, content, as: status, at: stage)
@@ -78,14 +78,14 @@ final class DeliveryCoordinator: DecodeClient {
       plan.wantsBytes =
         candidate.location == .disk && candidate.bytes == nil && !candidate.isTransient
         && load.request.store.contains(.memory)
-        && candidate.response.byteCount <= cache?.largestInMemory ?? 0
+        && candidate.response.content.byteCount <= cache?.largestInMemory ?? 0
     } else {
-      source = .bytes(candidate.bytes ?? [], format: candidate.response.format)
+      source = .bytes(candidate.bytes ?? [], format: candidate.response.content.format)
     }
     let delivery = Delivery(candidate: candidate, load: load, status: status, stage: stage, plan: plan, source: source)
     if !plan.wantsData || candidate.bytes != nil {
       perform(delivery) {}
-    } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.byteCount) {
+    } else if case .stored(let response, let tier) = source, !inlineReads.isOpen(for: response.content.byteCount) {
       // The reader keeps the file from a clear that comes later and does not apply to this load.
       storage.perform({ tier.assumeIsolated { $0.addReader(of: response) } }) {
         self.read(delivery, keptIn: $0 ? tier : nil)
@@ -100,9 +100,9 @@ final class DeliveryCoordinator: DecodeClient {
   /// - Parameter tier: the tier that keeps the file until it has been read.
   private func read(_ delivery: Delivery, keptIn tier: DiskTier?) {
     let response = delivery.candidate.response
-    inlineReads.begin(response.byteCount) { [weak self, storage, inlineReads] in
+    inlineReads.begin(response.content.byteCount) { [weak self, storage, inlineReads] in
       let end: @LoadingActor @Sendable () -> Void = {
-        inlineReads.end(response.byteCount)
+        inlineReads.end(response.content.byteCount)
         if let tier { storage.perform({ tier.assumeIsolated { $0.removeReader(of: response.id) } }) {} }
       }
       guard let self, self.isActive(delivery.load) else { return end() }
@@ -148,11 +148,8 @@ final class DeliveryCoordinator: DecodeClient {
     guard location == .memory, plan.saveTo == nil else { return nil }
     let tier = storage.tier(of: response, in: location)
     if plan.wantsPath {
-      guard let tier, case let path = tier.deliverPath(of: response), LoadingActor.observed(path != nil) else {
-        return nil
-      }
-      // In a replay, a file may be missing that the recorded session had.
-      return DeliveryPlan.DeliveredContent(path: path ?? tier.absolutePath(of: response), bytes: nil)
+      guard let path = tier?.deliverPath(of: response) else { return nil }
+      return DeliveryPlan.DeliveredContent(path: path, bytes: nil)
     }
     tier?.recordUse(of: response)
     return DeliveryPlan.DeliveredContent(path: nil, bytes: bytes)
@@ -185,10 +182,10 @@ final class DeliveryCoordinator: DecodeClient {
     guard isActive(load) else { return }
     switch stage {
     case .answer:
-      if case .success = result { load.timeline.enter(.deliver, at: LoadingActor.now) }
+      if case .success = result { load.timeline.enter(.deliver, at: .now) }
       guard cachedEvents.hold(result, of: load.id) else { return finish(load, result) }
       client?.unsubscribe(load)
-      client?.boostCachedEvent(of: load, until: LoadingActor.now + Self.longestWait)
+      client?.boostCachedEvent(of: load, until: Instant.now + Self.longestWait)
     case .cachedEvent:
       if case .success(let image) = result {
         if isOutputBlocked, image.data != nil {
@@ -196,7 +193,7 @@ final class DeliveryCoordinator: DecodeClient {
         }
         var shown = image
         shown.timeline = load.timeline
-        shown.timeline?.end(at: LoadingActor.now)
+        shown.timeline?.end(at: .now)
         load.emit(.cached(shown))
       }
       endCachedEvent(of: load)
@@ -208,6 +205,10 @@ final class DeliveryCoordinator: DecodeClient {
     case .answer: client?.join(load)
     case .cachedEvent: endCachedEvent(of: load)
     }
+  }
+
+  func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool {
+    client?.transferAgain(load, mayStart: mayStart) ?? false
   }
 
   /// Ends the wait for the `cached` event, and with it the load if its answer is ready.
@@ -243,4 +244,38 @@ final class DeliveryCoordinator: DecodeClient {
       if let self, self.isActive(load) { tell(self) }
     }
   }
+}
+
+/// The loads that get results, as `DeliveryCoordinator` sees them.
+@LoadingActor
+protocol DeliveryClient: AnyObject {
+  /// The load with this ID; nil if it has ended.
+  func activeLoad(_ id: LoadID) -> ActiveLoad?
+  /// Ends the load.
+  func end(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>)
+  /// Removes a load that is about to end from its job.
+  func unsubscribe(_ load: ActiveLoad)
+  /// Looks for the image once more, in the cache and then by a transfer.
+  func join(_ load: ActiveLoad)
+  /// Has a damaged image transferred again: see `DecodeClient`.
+  func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool
+  /// Has a response decoded that cannot be delivered as it is.
+  func process(
+    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
+    at stage: DeliveryStage, isUrgent: Bool)
+  /// Hurries a `cached` event for which an answer waits, and reports the deadline of the load at the limit.
+  func boostCachedEvent(of load: ActiveLoad, until limit: Instant)
+}
+
+/// The cache, as `DeliveryCoordinator` sees it.
+@LoadingActor
+protocol DeliveryCache: AnyObject {
+  /// The largest body that the memory tier takes, in bytes.
+  var largestInMemory: Int64 { get }
+  /// Stores a response that was read from disk in the memory tier, unless it has been cleared since.
+  func promote(_ response: StoredResponse, bytes: [UInt8])
+  /// Records in the memory tier that the response has no file any more.
+  func removeFile(of response: StoredResponse)
+  /// Removes the entries of a key, one of whose files is damaged, from the memory tier.
+  func removeFromMemory(_ key: String)
 }

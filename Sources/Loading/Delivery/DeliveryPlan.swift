@@ -28,7 +28,7 @@ struct DeliveryPlan: Sendable {
   /// The source of a delivery.
   enum Source: Sendable {
     case stored(StoredResponse, in: DiskTier)
-    case bytes([UInt8], format: String?)
+    case bytes([UInt8], format: ImageFormat?)
     /// A scratch file, and its bytes if a load wants them.
     case scratch(path: String, bytes: [UInt8]?)
   }
@@ -135,4 +135,12 @@ extension LoadError {
     default: self.init(.internal, "\(error)")
     }
   }
+}
+
+/// The results that a load delivers, in their order.
+enum DeliveryStage: Comparable, CaseIterable {
+  /// The cached image that a load with `refresh` shows before its answer.
+  case cachedEvent
+  /// The result that ends the load.
+  case answer
 }

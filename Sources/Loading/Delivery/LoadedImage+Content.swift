@@ -33,15 +33,13 @@ extension LoadedImage {
     if let wanted = request.processing?.facts, !wanted.isEmpty, let known = response.metadata?.facts {
       facts = known.only(wanted)
     }
-    if request.wantsDigest { digest = response.digest }
+    if request.wantsDigest { self.content.digest = response.content.digest }
   }
 
   /// The result of a probe that ended before the body was complete.
   init(_ header: ArrivedHeader, for request: LoadRequest) {
-    let (head, image) = (header.head, header.image)
-    self.init(
-      key: request.key, cache: .miss, byteCount: 0, mediaType: image.format.mediaType, format: image.format.rawValue,
-      width: image.width, height: image.height, frames: image.frames, orientation: image.orientation)
+    let head = header.head
+    self.init(key: request.key, cache: .miss, content: ImageDescription(header.image))
     if head.finalURL != request.requestURL { finalURL = head.finalURL }
     response = Response(status: head.status, headers: head.headers)
     probe = Probe(received: header.received, length: header.length)

@@ -72,12 +72,10 @@ public final class DiskServices: Sendable {
   func perform<Result: Sendable>(
     _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
-    let source = WorkSource()
-    let operation: @Sendable () -> Void = {
+    executor.run {
       let result = work()
-      LoadingActor.run(for: source) { completion(result) }
+      LoadingActor.run { completion(result) }
     }
-    executor.run(LoadingActor.sequencer?.dated(operation) ?? operation)
   }
 
   /// As `perform` without a label, for work that a trace shows.
@@ -331,19 +329,19 @@ extension DiskServices {
     }
     var header: ImageHeader?
     if readsHeader, let format {
-      let length = partial.completeLength.map(Int.init)
+      let length = partial.response.completeLength.map(Int.init)
       if case .complete(let found) = HeaderPrefix.read(SpoolSource(spool: spool), ofLength: length, format: format) {
         header = found
       }
     }
     return PartialBody(
-      response: PartialResponse(partial), body: .spool(SpooledBody(spool: spool, isScratch: false)),
+      response: partial.response, body: .spool(SpooledBody(spool: spool, isScratch: false)),
       byteCount: spool.length, format: format, scans: format == .jpeg ? ScanCounter(countingIn: spool) : nil,
       header: header)
   }
 
   /// Turns a spooled body into a scratch file.
-  func keepScratch(_ body: SpooledBody, format: String?) throws(StoreError) -> String {
+  func keepScratch(_ body: SpooledBody, format: ImageFormat?) throws(StoreError) -> String {
     try scratch.assumeIsolatedThrowing { scratch throws(StoreError) in
       try scratch.store(.spool(body.spool), format: format)
     }

@@ -39,7 +39,7 @@ extension Loader {
   /// Cancels work that no host waits for. `isIdle` becomes true a little later.
   public func cancelBackgroundWork() {
     for id in registry.internalLoads { cancel(id) }
-    jobs.cancelBackgroundWork()
+    coordinator.cancelBackgroundWork()
   }
 
   /// Changes the priority of the selected loads and prefetches.
@@ -62,6 +62,7 @@ extension Loader {
     return (others + (jobs.scheduler.limits.order == .fifo ? lowered.reversed() : lowered)).count { id in
       registry[id]?.priority = priority
       let isQueued = jobs.scheduler.setPriority(priority, of: id)
+      if isQueued, let job = jobs.scheduler.job(of: id) { coordinator.permission.raise(for: job) }
       return decodes.setPriority(priority, of: id) || isQueued
     }
   }
@@ -84,7 +85,7 @@ extension Loader {
   ) {
     let cleared = invalidate(filter, in: tiers)
     guard tiers != .memory, let tier = storage.tier else {
-      return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.byteCount })))
+      return completion(.success((cleared.count, cleared.reduce(0) { $0 + $1.content.byteCount })))
     }
     let reachesMemory = tiers == .all
     storage.perform(
@@ -103,7 +104,7 @@ extension Loader {
   private func invalidate(_ filter: ClearFilter, in tiers: Tiers) -> [StoredResponse] {
     let clear = Clear(filter: filter, tiers: tiers, time: storage.now())
     let removed = cache.invalidate(clear)
-    jobs.invalidate(clear)
+    coordinator.invalidate(clear)
     decodes.detach(clear)
     return removed
   }

@@ -61,11 +61,9 @@ extension Loader {
     public var isOnDisk = false
     public var isFresh = false
     public var path: String?
-    public var byteCount: Int64?
+    public var stored: StoredResponse?
     /// Unix seconds.
-    public var storedAt: Int?
     public var expiresAt: Int?
-    public var entityTag: String?
     /// The cache directory of the file; a read-only one only if the read-write one has no entry.
     public var directory: String?
     /// When the file on disk was last delivered to a host, and how many times since it was stored.
@@ -84,6 +82,8 @@ extension Loader {
     public var leaseHolder: Int?
     /// A textual explanation of why it is fresh or stale.
     public var reason = "not stored"
+    /// The decision that a load with the request would come to, such as `serve` or `transfer`.
+    public var decision = "transfer"
   }
 
   /// Looks up the cache as a load with this request would, without side effects: no transfer, no promotion, no use
@@ -95,7 +95,7 @@ extension Loader {
     let isHostStoring = cache.pending.isHostStoring(key)
     let before = isHostStoring ? [] : cache.peekMemory(key, partition, [variant])
     let failure = cache.failures.failure(
-      of: CacheIdentity(key: key, partition: partition), acceptsAnything: false, maxBytes: 0, now: LoadingActor.now)
+      of: request.identity(in: partition), acceptsAnything: false, maxBytes: 0, now: .now)
     storage.perform({ [storage] in
       // Otherwise a response that was just stored would seem to be in transfer still.
       storage.tier?.assumeIsolated { $0.endLeases() }
@@ -106,36 +106,15 @@ extension Loader {
         $0.response.variant == variant
       }
       var report = CacheReport()
-      report.isInMemory = !inMemory.isEmpty
-      report.isOnDisk = !onDisk.candidates.isEmpty
-      report.variants = max(onDisk.candidates.count, inMemory.count)
-      let all = (inMemory + onDisk.candidates).map(\.response)
-      report.varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
-      report.transforms = onDisk.transforms
       if let failure {
         (report.failure, report.failedUntil) = (failure.error.kind, failure.until)
         report.reason = "not stored; failed recently: \(failure.error.message)"
       }
-      if let first = inMemory.first ?? onDisk.candidates.first { self.describe(first.response, in: &report) }
-      if let first = onDisk.candidates.first, let tier = self.storage.tier(of: first) {
-        report.path = tier.absolutePath(of: first.response)
-        report.directory = tier.cacheDirectory
-        (report.usedAt, report.uses) = (onDisk.usage?.lastUse, onDisk.usage?.count)
-      }
+      report.describe(request, inMemory: inMemory, onDisk, in: self.storage, by: self.cache.policy)
       // A peer's lease on a fresh response is about to end: the response is committed.
       if !report.isFresh { report.leaseHolder = self.peers.leaseHolder(of: request, in: partition) }
       completion(report)
     }
-  }
-
-  private func describe(_ response: StoredResponse, in report: inout CacheReport) {
-    let now = storage.now()
-    report.isFresh = cache.policy.isFresh(response.cached, at: now)
-    report.byteCount = response.byteCount
-    report.storedAt = response.storedAt
-    report.expiresAt = max(cache.policy.freshUntil(response.cached), response.storedAt)
-    report.entityTag = response.headers["etag"]
-    report.reason = cache.policy.explain(response.cached, now: now)
   }
 
   // MARK: - Host stores
@@ -159,8 +138,8 @@ extension Loader {
       key: request.key, partition: CachePartition.partition(of: request), url: request.url,
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: nil), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
-      mediaType: StoredResponse.mediaType(told: nil))
-    let timeline = LoadTimeline(acceptedAt: LoadingActor.now, in: .store)
+      content: ImageDescription())
+    let timeline = LoadTimeline(acceptedAt: .now, in: .store)
     let largestInMemory = cache.largestInMemory
     cache.pending.beginHostStore(id, of: request.key)
     storage.perform({ [storage] in
@@ -175,11 +154,11 @@ extension Loader {
       self.registry.releaseID(id)
       switch outcome {
       case .failure(let error):
-        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: LoadingActor.now)
+        self.cache.pending.endHostStore(id, of: request.key, as: nil, now: .now)
         completion(.failure(error))
       case .success(let stored):
         let image = CacheIdentity(key: draft.key, partition: draft.partition)
-        self.cache.pending.endHostStore(id, of: request.key, as: image, now: LoadingActor.now)
+        self.cache.pending.endHostStore(id, of: request.key, as: image, now: .now)
         let isInMemory = self.cache.remember(stored.response, stored.bytes)
         guard isInMemory || stored.response.isOnDisk || self.cache.isCleared(stored.response) else {
           return completion(.failure(LoadError(.diskFull, "neither disk nor memory has room for the image")))
@@ -193,7 +172,7 @@ extension Loader {
               stored.response, as: stored.response.isOnDisk ? .disk : .memory, path: delivered.path)
             image.isKept = stored.isKept
             image.timeline = timeline
-            image.timeline?.end(at: LoadingActor.now)
+            image.timeline?.end(at: .now)
             return image
           })
       }
@@ -211,8 +190,13 @@ extension StoredResponse {
 
   /// Header fields for an image that no server sent: fresh for as long as the policy allows.
   static func headersOfHost(_ mediaType: String, at time: Int) -> HeaderFields {
-    ["content-type": mediaType, "date": HTTPDate.format(time), "cache-control": "max-age=2147483648"]
+    ["content-type": mediaType, "date": HTTPDate.format(time), "cache-control": freshnessOfHost]
   }
+
+  private static let freshnessOfHost = "max-age=2147483648"
+
+  /// Whether no server sent the image.
+  var isOfHost: Bool { headers["cache-control"] == Self.freshnessOfHost }
 }
 
 extension LoadedImage {
@@ -221,10 +205,69 @@ extension LoadedImage {
     placeholder: Placeholder? = nil, head: Response? = nil
   ) {
     self.init(
-      key: response.key, cache: status, byteCount: response.byteCount, mediaType: response.mediaType,
-      format: response.format, width: response.width, height: response.height, frames: response.frames,
-      orientation: response.orientation, path: path, data: data,
+      key: response.key, cache: status, content: response.content, path: path, data: data,
       source: response.metadata?.source, placeholder: placeholder,
       isDamaged: response.metadata?.isDamaged == true, finalURL: response.finalURL, response: head)
+    content.digest = []
+    expiresAt = max(response.expiresAt, response.storedAt)
+  }
+}
+
+extension Loader.CacheReport {
+  fileprivate mutating func describe(
+    _ request: LoadRequest, inMemory: [Candidate], _ onDisk: DiskServices.Inspection, in storage: DiskServices,
+    by policy: CachePolicy
+  ) {
+    let now = storage.now()
+    isInMemory = !inMemory.isEmpty
+    isOnDisk = !onDisk.candidates.isEmpty
+    variants = max(onDisk.candidates.count, inMemory.count)
+    let all = (inMemory + onDisk.candidates).map(\.response)
+    varyingFields = Set(all.flatMap { $0.varyingHeaders.lines.map(\.name) }).sorted()
+    transforms = onDisk.transforms
+    decision =
+      policy.decide(
+        mode: request.cacheMode, requestHeaders: request.headers,
+        stored: all.filter { request.accepts($0) }.map(\.cached), now: now
+      ).name
+    if let first = all.first {
+      isFresh = policy.isFresh(first.cached, at: now)
+      stored = first
+      expiresAt = max(policy.freshUntil(first.cached), first.storedAt)
+      reason = policy.explain(first.cached, now: now)
+    }
+    if let first = onDisk.candidates.first, let tier = storage.tier(of: first) {
+      path = tier.absolutePath(of: first.response)
+      directory = tier.cacheDirectory
+      (usedAt, uses) = (onDisk.usage?.lastUse, onDisk.usage?.count)
+    }
+  }
+}
+
+extension DiskServices {
+  /// The answer to a `query` of a program beside the workers, which sees neither their memory nor their failures. Must
+  /// run on the disk thread.
+  public func report(on request: LoadRequest, maxAge: Int) -> Loader.CacheReport {
+    let partition = request.partition
+    var report = Loader.CacheReport()
+    report.describe(
+      request, inMemory: [], inspect(request.key, partition, request.variant), in: self,
+      by: CachePolicy(maxAge: maxAge))
+    let holder = tier?.assumeIsolated { $0.leaseHolder(of: request.sharedHash(in: partition)) }
+    if !report.isFresh, let holder, holder.isAlive { report.leaseHolder = holder.process }
+    return report
+  }
+}
+
+extension CacheDecision {
+  fileprivate var name: String {
+    switch self {
+    case .serve: "serve"
+    case .serveThenRevalidate: "serveThenRevalidate"
+    case .showThenRevalidate: "showThenRevalidate"
+    case .revalidate: "revalidate"
+    case .fetch: "transfer"
+    case .notCached: "notCached"
+    }
   }
 }

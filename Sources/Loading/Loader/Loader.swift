@@ -18,7 +18,9 @@ public final class Loader {
   let registry = LoadRegistry()
   let cache: CacheCoordinator
   let peers: PeerCoordinator
-  let jobs: JobCoordinator
+  let jobs: JobRegistry
+  let coordinator: JobCoordinator
+  let previews: PreviewCoordinator
   let decodes: DecodeCoordinator
   let deliveries: DeliveryCoordinator
   /// Receives the loads that have ended.
@@ -43,21 +45,20 @@ public final class Loader {
     didSet { jobs.scheduler.isPaused = isPaused || isOutputStuck }
   }
 
-  /// - Parameter seed: makes the decisions reproducible if it is set: random numbers come from it, and the loader takes
-  ///   no part in single flight across processes.
   public init(
-    transport: any Transferring, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings,
-    seed: UInt64? = nil
+    transport: Transport, storage: DiskServices, decoder: any ImageDecoding, settings: LoaderSettings
   ) {
     self.storage = storage
-    peers = PeerCoordinator(storage: storage, isAlone: seed != nil)
+    peers = PeerCoordinator(storage: storage)
     cache = CacheCoordinator(storage: storage, peers: peers, settings: settings)
     decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
     deliveries = DeliveryCoordinator(storage: storage)
-    jobs = JobCoordinator(
-      registry: registry, cache: cache, peers: peers, deliveries: deliveries, storage: storage, transport: transport,
-      previews: PreviewCoordinator(decodes), settings: settings, random: LoaderRandom(seed: seed))
-    (cache.loader, jobs.loader, jobs.previews.jobs) = (self, self, jobs)
+    jobs = JobRegistry(loads: registry, limits: settings.limits)
+    previews = PreviewCoordinator(decodes, jobs)
+    coordinator = JobCoordinator(
+      jobs: jobs, registry: registry, cache: cache, peers: peers, decodes: decodes, deliveries: deliveries,
+      storage: storage, transport: transport, previews: previews, settings: settings)
+    (cache.loader, coordinator.loader) = (self, self)
     (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
     apply(settings)
     reattachPeers()
@@ -66,7 +67,7 @@ public final class Loader {
   /// Applies settings to everything that starts from now on.
   public func apply(_ settings: LoaderSettings) {
     cache.apply(settings)
-    jobs.apply(settings)
+    coordinator.apply(settings)
     decodes.maxPixels = settings.maxPixels
     decodes.corruptTimeToLive = settings.failedTimeToLive
   }
@@ -76,7 +77,7 @@ public final class Loader {
   /// Counters since the start.
   public var counts: LoaderCounts {
     var counts = observation.counts
-    counts.transfers = jobs.counts
+    counts.transfers = coordinator.transfers.counts
     return counts
   }
 
@@ -100,13 +101,13 @@ public final class Loader {
   ) {
     applyPeerInvalidations()
     let load = ActiveLoad(
-      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: LoadingActor.now,
+      id: id, request: request, partition: CachePartition.partition(of: request), acceptedAt: .now,
       generation: cache.clearsBegun, observer: observer, requester: requester)
     load.place = place
     jobs.adoptPlace(of: load)
     cancelReplaced(by: request)
     registry.insert(load)
-    jobs.submit(load, with: cache.lookUpMemory(request.key, load.partition, request.variant))
+    coordinator.submit(load, with: cache.lookUpMemory(request.key, load.partition, request.variant))
   }
 
   /// Cancels the loads in the request's slot if they are for another image.
@@ -119,8 +120,8 @@ public final class Loader {
   ///
   /// - Returns: when to call again if nothing happens before.
   public func advance() -> Instant? {
-    let now = LoadingActor.now
-    for (id, attempts) in jobs.expire(at: now) {
+    let now = Instant.now
+    for (id, attempts) in coordinator.expire(at: now) {
       var error = LoadError.timeout(.deadline, "the deadline passed")
       error.attempts = attempts
       finish(id, .failure(error))
@@ -128,9 +129,9 @@ public final class Loader {
     cache.failures.forgetOld(now: now)
     reattachPeers()
     applyPeerInvalidations()
-    jobs.pollPeers(at: now)
+    coordinator.pollPeers(at: now)
     jobs.scheduler.undecoded = decodes.arrived
-    jobs.startTransfers(at: now)
+    coordinator.transfers.start(at: now)
     failureEvent = observation.alarm.check(at: now) ?? failureEvent
     return [
       trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
@@ -159,8 +160,8 @@ public final class Loader {
     deliveries.remove(id)
     jobs.releasePlace(of: load)
     if load.request.processing != nil { decodes.unsubscribe(id) }
-    jobs.unsubscribe(load)
-    load.timeline.end(at: LoadingActor.now)
+    coordinator.unsubscribe(load)
+    load.timeline.end(at: .now)
     let report = LoadReport(of: load, result)
     record(report)
     trace?.ended(TracedLoad(report, source: load.request.source, priority: load.priority))
@@ -183,7 +184,7 @@ public final class Loader {
     record(
       LoadReport(
         requester: .prefetch, url: url, origin: origin, outcome: .failure(error), attempts: error.attempts,
-        timeline: LoadTimeline(acceptedAt: LoadingActor.now)))
+        timeline: LoadTimeline(acceptedAt: .now)))
   }
 
   /// Whether most loads fail, if that has changed since the last call or is to be repeated.
@@ -195,11 +196,47 @@ extension LoadReport {
   fileprivate init(of load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) {
     let (outcome, attempts): (Outcome, Int) =
       switch result {
-      case .success(let image): (.image(image.cache, byteCount: image.byteCount), load.attempts)
+      case .success(let image): (.image(image.cache, byteCount: image.content.byteCount), load.attempts)
       case .failure(let error): (.failure(error), error.attempts)
       }
     self.init(
       load: load.id.serial, transfer: load.transfer, requester: load.requester, url: load.request.url,
       origin: load.request.origin, outcome: outcome, attempts: attempts, timeline: load.timeline)
+  }
+}
+
+/// The loader as its components see it.
+extension Loader: DeliveryClient {
+  func activeLoad(_ id: LoadID) -> ActiveLoad? { registry[id] }
+
+  /// Submits a load that no host waits for.
+  func submitInBackground(_ request: LoadRequest) {
+    submit(request, as: makeID(), for: DiscardingObserver.shared, requester: .revalidation, place: nil)
+  }
+
+  /// Fails the prefetch items that wait for an origin that is down.
+  func originDown(_ origin: Origin, _ error: LoadError) {
+    for prefetch in registry.allPrefetches { prefetch.originDown(origin, error) }
+  }
+
+  func end(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) { finish(load.id, result) }
+
+  func join(_ load: ActiveLoad) { coordinator.join(load) }
+
+  func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool {
+    coordinator.transferAgain(load, mayStart: mayStart)
+  }
+
+  func unsubscribe(_ load: ActiveLoad) { coordinator.unsubscribe(load) }
+
+  func process(
+    _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,
+    at stage: DeliveryStage, isUrgent: Bool
+  ) {
+    decodes.process(candidate, for: load, step, as: status, at: stage, isUrgent: isUrgent)
+  }
+
+  func boostCachedEvent(of load: ActiveLoad, until limit: Instant) {
+    decodes.boostCachedEvent(of: load.id, until: limit)
   }
 }

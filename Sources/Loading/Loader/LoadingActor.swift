@@ -13,8 +13,7 @@ public actor LoadingActor {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { Self.executor.asUnownedSerialExecutor() }
 
   /// Enqueues `work` on the actor. Unlike a `Task`, it preserves the order of submission.
-  public static func run(for source: WorkSource, _ work: @escaping @LoadingActor @Sendable () -> Void) {
-    if let sequencer { return sequencer.run(for: source, work) }
+  public static func run(_ work: @escaping @LoadingActor @Sendable () -> Void) {
     executor.run { assumeIsolated(work) }
   }
 

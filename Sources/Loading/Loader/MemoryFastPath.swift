@@ -19,7 +19,7 @@ extension Loader {
     else { return nil }
     cancelReplaced(by: request)
     let image = LoadedImage(response, delivered, for: request, as: .memory, now: storage.now())
-    observation.recordMemoryHit(byteCount: image.byteCount)
+    observation.recordMemoryHit(byteCount: image.content.byteCount)
     return image
   }
 }

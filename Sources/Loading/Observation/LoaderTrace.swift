@@ -1,5 +1,6 @@
 internal import HTTPTypes
 public import ImageCodec
+internal import ImageStore
 public import Platform
 public import Tracing
 
@@ -32,7 +33,7 @@ public final class LoaderTrace {
   }
 
   func retrying(_ request: LoadRequest, attempt: Int, delay: Duration, after error: LoadError) {
-    let (now, source, origin) = (LoadingActor.now, request.source, request.origin)
+    let (now, source, origin) = (Instant.now, request.source, request.origin)
     recorder.add { writer in
       writer.instant(
         TraceLabel("retry", "origin"), on: writer.eventRow(of: origin), at: writer.time(now), scope: .row,
@@ -45,7 +46,7 @@ public final class LoaderTrace {
 
   /// Records a change of an origin's health, as a line across its rows.
   public func healthChanged(_ state: OriginState) {
-    let now = LoadingActor.now
+    let now = Instant.now
     recorder.add { writer in
       let arguments = TraceArguments { arguments in
         arguments.append("window", Int64(state.window))
@@ -145,5 +146,23 @@ extension LoadRequest.Source {
     case .http(let url): url.redacted
     case .inline: "data:"
     }
+  }
+}
+
+/// The state of the loader that a trace records.
+extension Loader {
+  var figures: TraceSampler.Figures {
+    let memory = cache.memory.counts
+    return TraceSampler.Figures(
+      waiting: jobs.scheduler.waiting.total, active: jobs.scheduler.activeCount,
+      window: jobs.scheduler.transfers.window.size, received: coordinator.transfers.counts.bytes,
+      memoryHits: observation.counts.memoryHits, inMemory: memory.bytes, evicted: memory.evicted)
+  }
+
+  /// Records the loads that have not ended, and the last counters, for a trace that is about to stop.
+  public func completeTrace() {
+    guard let trace else { return }
+    trace.sampleLast(figures, at: .now)
+    for load in registry.allLoads { trace.ended(TracedLoad(unfinished: load)) }
   }
 }

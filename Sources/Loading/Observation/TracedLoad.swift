@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 internal import Tracing
 
 /// A load as a trace shows it.
@@ -30,7 +31,7 @@ struct TracedLoad: Sendable {
     (self.load, transfer) = (load.id.serial, load.transfer)
     (source, origin, priority) = (load.request.source, load.request.origin, load.priority)
     (attempts, result, timeline) = (load.attempts, .unfinished, load.timeline)
-    timeline.end(at: LoadingActor.now)
+    timeline.end(at: .now)
   }
 
   func write(to writer: TraceWriter) {

@@ -1,6 +1,7 @@
 internal import HTTPTypes
 internal import ImageStore
 internal import Platform
+internal import Text
 internal import Threads
 
 /// The part that a job takes in single flight across processes. See PeerCoordinator.
@@ -46,10 +47,7 @@ final class PeerCoordinator {
   /// The claims of the waiting jobs.
   private var claims: [JobID: PeerClaim] = [:]
 
-  /// Whether the worker has its cache directory to itself, so that it takes no leases.
-  private let isAlone: Bool
-
-  init(storage: DiskServices, isAlone: Bool = false) { (self.storage, self.isAlone) = (storage, isAlone) }
+  init(storage: DiskServices) { self.storage = storage }
 
   // MARK: - Leases
 
@@ -141,7 +139,7 @@ final class PeerCoordinator {
   ///
   /// - Returns: whether clears may have been missed, so that everything in memory must be cleared.
   func reattach() -> Bool {
-    guard !isAlone, let current = storage.tier?.peerTable, current !== table else { return false }
+    guard let current = storage.tier?.peerTable, current !== table else { return false }
     defer { (table, clearCount) = (current, current.clearCount) }
     return table != nil
   }
@@ -151,12 +149,17 @@ extension LoadRequest {
   /// A hash that is equal in all workers for requests that one response may answer: key, partition and request headers.
   /// All headers count, since it is unknown at this point which of them matter.
   public func sharedHash(in partition: String) -> UInt64 {
-    var hash = StableHash()
-    hash.combine(key)
-    hash.combine(partition)
+    var hash = FNV1a()
+    func combine(_ text: String) {
+      hash.combine(text.utf8)
+      // 0xff never occurs in UTF-8, so it separates one text from the next.
+      hash.combine(0xff)
+    }
+    combine(key)
+    combine(partition)
     for line in headers.lines {
-      hash.combine(line.name)
-      hash.combine(line.value)
+      combine(line.name)
+      combine(line.value)
     }
     return hash.value
   }

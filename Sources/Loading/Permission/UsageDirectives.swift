@@ -29,18 +29,32 @@ enum UsageDirectives {
   /// `noai`, `a, noai`, or `name: noai` for the user agent with that name.
   private static func refusingTag(in value: String, userAgent: String) -> String? {
     var applies = true
+    // A weekday is followed by a comma and the rest of its date: `unavailable_after: Sat, 25 Jun 2050 15:00:00 GMT`
+    // (RFC 822), `Saturday, 25-Jun-50 15:00:00 GMT` (RFC 850). The rest is no tag, and must not be read as a name.
+    var isInDate = false
     for part in value.lowercased().split(separator: ",") {
       var tag = part.drop { $0 == " " || $0 == "\t" }
-      if let colon = tag.firstIndex(of: ":") {
-        let name = tag[..<colon]
-        // These do not name a user agent, and their value is no tag: max-image-preview:none permits indexing.
-        if name == "unavailable_after" || name.hasPrefix("max-") { continue }
-        applies = userAgent.lowercased().contains(name)
+      if isInDate {
+        isInDate = false
+        if tag.first?.isNumber == true { continue }
+      }
+      if let colon = tag.firstIndex(of: ":"), !hasValue(tag[..<colon]) {
+        applies = userAgent.lowercased().contains(tag[..<colon])
         tag = tag[tag.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+      }
+      if let colon = tag.firstIndex(of: ":"), hasValue(tag[..<colon]) {
+        isInDate = tag[..<colon] == "unavailable_after"
+        continue
       }
       let word = tag.prefix { $0 != " " && $0 != "\t" }
       if applies, refusingTags.contains(String(word)) { return String(word) }
     }
     return nil
+  }
+
+  /// Whether the directive has a value. It names no user agent, and its value is no tag: max-image-preview:none permits
+  /// indexing.
+  private static func hasValue(_ directive: Substring) -> Bool {
+    directive == "unavailable_after" || directive.hasPrefix("max-")
   }
 }

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import ImageStore
+internal import Platform
 
 /// Receives the progress and the end of a prefetch. Called on the loading thread; `ended` comes once, at the end.
 @LoadingActor
@@ -59,7 +60,7 @@ public final class Prefetch: LoadObserver {
   private var summary = Summary()
   /// The items that are loads now.
   private var pending: [LoadID: Int32] = [:]
-  private var progressThrottle = ProgressThrottle(at: LoadingActor.now)
+  private var progressThrottle = ProgressThrottle(at: .now)
   private var isSubmitting = false
   private var isContinuationScheduled = false
   private var isCancelled = false
@@ -107,7 +108,7 @@ public final class Prefetch: LoadObserver {
     isSubmitting = false
     if count == Self.maxBatch {
       isContinuationScheduled = true
-      LoadingActor.run(for: WorkSource()) { [weak self] in
+      LoadingActor.run { [weak self] in
         self?.isContinuationScheduled = false
         self?.submitNext()
       }
@@ -165,7 +166,7 @@ public final class Prefetch: LoadObserver {
     switch result {
     case .success(let image) where image.cache == .miss:
       summary.downloaded += 1
-      summary.bytes += image.source?.byteCount ?? image.byteCount
+      summary.bytes += image.source?.byteCount ?? image.content.byteCount
     case .success: summary.cached += 1
     case .failure(let error) where error.kind == .cancelled: summary.cancelled += 1
     case .failure(let error):
@@ -177,7 +178,7 @@ public final class Prefetch: LoadObserver {
   }
 
   private func reportProgress() {
-    guard progressThrottle.isDue(at: LoadingActor.now) || summary.done == summary.total else { return }
+    guard progressThrottle.isDue(at: .now) || summary.done == summary.total else { return }
     observer.prefetch(id, progressed: Progress(done: summary.done, total: summary.total, bytes: summary.bytes))
   }
 

@@ -116,9 +116,13 @@ extension LoadRequest {
   /// - Parameter bypassingCache: whether the cache is known to have no usable response.
   func jobKey(in partition: String, bypassingCache: Bool) -> TransferKey {
     TransferKey(
-      key: ExactString(key), partition: partition, headers: coalescingHeaders,
-      revalidation: revalidation(bypassingCache), acceptsAnything: validation == .none, maxBytes: maxBytes,
-      timeoutMs: timeout.milliseconds, retries: retries)
+      key: ExactString(key), request: identity(in: partition), revalidation: revalidation(bypassingCache),
+      acceptsAnything: validation == .none, maxBytes: maxBytes, timeoutMs: timeout.milliseconds, retries: retries)
+  }
+
+  func identity(in partition: String) -> RequestIdentity {
+    let url = if case .http(let resource) = source { resource.requestURL } else { key }
+    return RequestIdentity(url: ExactString(url), partition: partition, headers: coalescingHeaders)
   }
 
   /// The headers that distinguish transfers, in a canonical order.
@@ -176,5 +180,11 @@ extension Duration {
     if self == .zero { return 0 }
     let (seconds, attoseconds) = components
     return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  /// The duration for people, rounded: milliseconds below a second, otherwise seconds.
+  public var text: String {
+    let rounded = (self + .microseconds(500)).milliseconds
+    return rounded < 1000 ? "\(rounded) ms" : "\((rounded + 500) / 1000) s"
   }
 }

@@ -59,7 +59,7 @@ final class LoadRegistry {
 
   func prefetch(_ id: LoadID) -> Prefetch? { prefetches[id] }
 
-  var allPrefetches: some Collection<Prefetch> { prefetches.sorted { $0.key < $1.key }.map(\.value) }
+  var allPrefetches: some Collection<Prefetch> { prefetches.values }
 
   func insert(_ prefetch: Prefetch) {
     prefetches[prefetch.id] = prefetch

@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import ImageStore
+internal import Text
 
 /// Separates cache entries by the credentials of the request, so that no response is served to other credentials than
 /// it was fetched with; and by Host, which is part of the target of a request (RFC 9110 section 7.2).
@@ -34,12 +35,14 @@ extension LoadRequest {
   /// A digest of the credentials that the request sends, by which the cache separates responses; empty if there are
   /// none.
   public var partition: String { CachePartition.partition(of: self) }
+}
 
-  /// The names of what the partition depends on.
-  public var credentials: [String] {
-    var names = headers.lines.map { $0.name }.filter { CachePartition.fields.contains($0) }
-    if !fields.alsoSent.isEmpty { names.append("cookie file") }
-    if case .http(let url) = source, url.userInfo != nil { names.append("user info of the URL") }
-    return names
+/// The cache key and the partition of an image. The partition keeps the responses of different credentials apart.
+struct CacheIdentity: Hashable {
+  let key: ExactString
+  let partition: String
+
+  init(key: String, partition: String) {
+    (self.key, self.partition) = (ExactString(key), partition)
   }
 }

@@ -74,30 +74,3 @@ extension LoadRequest {
     hasDisk && !variant.isEmpty && store.contains(.disk) ? store.subtracting(.memory) : store
   }
 }
-
-extension DecodeMetadata.Facts {
-  var known: FactSet { FactSet(perceptualHash: perceptualHash != nil, exif: exif != nil, gps: gps != nil) }
-
-  init(_ facts: ImageFacts) {
-    self.init(
-      perceptualHash: facts.perceptualHash, exif: facts.exif.map(Self.fields), gps: facts.gps.map(Self.fields))
-  }
-
-  /// The fields in a fixed order.
-  private static func fields(_ values: [EXIFField: EXIFValue]) -> [Field] {
-    EXIFField.allCases.compactMap { field in
-      switch values[field] {
-      case .text(let text): Field(name: field.rawValue, value: .text(text))
-      case .number(let number): Field(name: field.rawValue, value: .number(number))
-      case nil: nil
-      }
-    }
-  }
-
-  /// The facts that were asked for.
-  func only(_ facts: FactSet) -> DecodeMetadata.Facts {
-    DecodeMetadata.Facts(
-      perceptualHash: facts.contains(.perceptualHash) ? perceptualHash : nil, exif: facts.contains(.exif) ? exif : nil,
-      gps: facts.contains(.gps) ? gps : nil)
-  }
-}

@@ -1,3 +1,5 @@
+internal import HTTPTypes
+
 /// The reason why a load failed.
 public struct LoadError: Error, Sendable {
   /// The kind of error, which hosts act on. `Worker` assigns the codes.
@@ -26,6 +28,8 @@ public struct LoadError: Error, Sendable {
   /// The delay that the server requested, or after which a retry makes sense.
   public var retryAfter: Duration?
   public var attempts = 1
+  /// For `resolve`: whether no name server answered, so that the name may have an address.
+  public var isUnanswered = false
   /// Whether no attempt was made, or no further one, because the origin is down.
   public var isOriginDown = false
   public var response: LoadedImage.Response?
@@ -48,12 +52,25 @@ public struct LoadError: Error, Sendable {
     return error
   }
 
+  /// - Parameters:
+  ///   - crawlDelay: the value that the site has set.
+  ///   - request: the request that must wait.
+  static func rate(
+    of origin: Origin, _ crawlDelay: Duration?, allows request: String, in wait: Duration
+  ) -> LoadError {
+    let cause = crawlDelay.map { " (Crawl-delay: \($0.components.seconds))" } ?? ""
+    var error = LoadError(.overloaded, "the rate of \(origin)\(cause) allows \(request) in \(wait.text) only")
+    error.retryAfter = wait
+    return error
+  }
+
   /// Whether the same load may succeed a little later.
   public var isRetryable: Bool {
     switch kind {
-    case .resolve, .connect, .truncated, .network: true
+    case .connect, .truncated, .network: true
+    case .resolve: isUnanswered
     case .timeout: phase != .deadline
-    case .http: status.map(Self.retryableStatuses.contains) ?? false
+    case .http: status.map(Self.mayPass) ?? false
     default: false
     }
   }
@@ -69,14 +86,23 @@ public struct LoadError: Error, Sendable {
   /// Whether it is likely to recur for as long as `--failed-ttl`, so that a new transfer is not worthwhile.
   var isPermanent: Bool {
     switch kind {
-    case .http: status.map { (400..<500).contains($0) && !Self.retryableStatuses.contains($0) } ?? false
+    case .http: status.map { (400..<500).contains($0) && !Self.mayPass($0) } ?? false
     case .redirects, .tooLarge, .blockedAddress, .notAnImage: true
     case .robots: rule != nil
     default: false
     }
   }
 
-  static let retryableStatuses: Set = [408, 425, 429, 500, 502, 503, 504]
+  /// Whether the same request may get another status a little later: 202, 408, 425, 429, and the class of server errors,
+  /// also those of proxies above 511, but for 501 and 505, which tell that the server has not implemented something.
+  static func mayPass(_ status: Int) -> Bool {
+    switch status {
+    case 202, 408, 425, 429: true
+    case 501, 505: false
+    default: (500..<600).contains(status)
+    }
+  }
+
   /// The statuses that count as a refusal even without Retry-After.
   static let refusingStatuses: Set = [429, 503]
 }

@@ -16,43 +16,32 @@ public enum CacheStatus: String, Sendable {
 public struct LoadedImage: Sendable {
   public var key: String
   public var cache: CacheStatus
-  public var byteCount: Int64
-  public var mediaType: String
-  /// The name of the format, recognised from the content; nil if it is not an image.
-  public var format: String?
-  public var width: Int?
-  public var height: Int?
-  public var frames = 1
-  /// EXIF orientation, 1 to 8.
-  public var orientation = 1
+  /// With the digest only if it was asked for.
+  public var content: ImageDescription
   /// An absolute path to a complete file that never changes and exists for at least 60 s.
   public var path: String?
   public var data: [UInt8]?
   public var pixels: Pixels?
   /// The original of a transform's result.
-  public var source: Source?
+  public var source: ImageDescription?
   public var placeholder: Placeholder?
   /// The facts of the original that were asked for.
-  public var facts = Facts()
-  /// The SHA-256 of the content, if it was asked for.
-  public var digest: [UInt8]?
+  public var facts = ImageFacts()
   /// Whether the original is incomplete or faulty, but could be decoded.
   public var isDamaged = false
   /// The final URL after redirects, if any.
   public var finalURL: String?
   public var response: Response?
+  /// The end of its freshness in Unix seconds, not before it was stored; nil for a probe that received only a part.
+  public var expiresAt: Int?
   /// False if the image was to be stored on disk and could not be: it was too large, or there was no space.
   public var isKept = true
   /// The number of attempts.
   public var attempts = 1
-  /// For a probe that ended before the body was complete; `byteCount` is 0 then.
+  /// For a probe that ended before the body was complete; its byte count is 0 then.
   public var probe: Probe?
   /// The times of the load; nil if the memory fast path answered it at once.
   public var timeline: LoadTimeline?
-
-  public typealias Placeholder = DecodeMetadata.Placeholder
-  public typealias Facts = DecodeMetadata.Facts
-  public typealias Source = DecodeMetadata.Source
 
   /// Decoded pixels in shared memory: rows of 8-bit sRGB, upright, with straight alpha. Owned by the host until it
   /// releases them.

@@ -1,5 +1,4 @@
-internal import ImageCodec
-internal import ImageStore
+public import ImageStore
 
 /// The properties that an image must have to be wanted (`want`). A class, because most loads want every image.
 public final class WantedImage: Sendable {
@@ -7,41 +6,31 @@ public final class WantedImage: Sendable {
   public let minWidth, minHeight: Int?
   /// The maximum ratio of the longer side to the shorter one.
   public let maxAspectRatio: Double?
-  /// Names of formats; nil for all.
-  public let formats: [String]?
+  /// Nil for all.
+  public let formats: [ImageFormat]?
 
-  public init(minWidth: Int?, minHeight: Int?, maxAspectRatio: Double?, formats: [String]?) {
+  public init(minWidth: Int?, minHeight: Int?, maxAspectRatio: Double?, formats: [ImageFormat]?) {
     (self.minWidth, self.minHeight) = (minWidth, minHeight)
     (self.maxAspectRatio, self.formats) = (maxAspectRatio, formats)
   }
 
-  /// The reason why an image is not wanted; nil if it is. A property that is unknown is no reason.
-  func objection(to header: ImageHeader) -> String? {
-    objection(
-      format: header.format.rawValue, width: header.width, height: header.height, isTurned: header.orientation >= 5)
-  }
-
   /// The reason why a stored image is not wanted. A variant is judged by its original.
   func objection(to response: StoredResponse) -> String? {
-    guard let source = response.metadata?.source else {
-      return objection(
-        format: response.format, width: response.width, height: response.height, isTurned: response.orientation >= 5)
-    }
+    guard let source = response.metadata?.source else { return response.content.header.flatMap(objection) }
     // The orientation of the original is not stored with a variant: one of the two ways must do.
-    let objections = [false, true].compactMap { isTurned in
-      objection(format: source.format, width: source.width, height: source.height, isTurned: isTurned)
-    }
-    return objections.count == 2 ? objections[0] : nil
+    guard let upright = source.header, let objection = objection(to: upright) else { return nil }
+    var turned = upright
+    turned.orientation = 6
+    return self.objection(to: turned) == nil ? nil : objection
   }
 
-  /// - Parameters:
-  ///   - width: that of the stored image, like the height.
-  ///   - isTurned: whether the upright image has these sides exchanged.
-  private func objection(format: String?, width storedWidth: Int?, height storedHeight: Int?, isTurned: Bool) -> String?
-  {
-    let (width, height) = isTurned ? (storedHeight, storedWidth) : (storedWidth, storedHeight)
-    if let formats, let format, !formats.contains(format) {
-      return "the format is \(format), and \(formats.joined(separator: ", ")) is wanted"
+  /// The reason why an image is not wanted; nil if it is. A property that is unknown is no reason.
+  func objection(to header: ImageHeader) -> String? {
+    let isTurned = header.orientation >= 5
+    let (width, height) = isTurned ? (header.height, header.width) : (header.width, header.height)
+    if let formats, !formats.contains(header.format) {
+      let names = formats.map(\.rawValue).joined(separator: ", ")
+      return "the format is \(header.format.rawValue), and \(names) is wanted"
     }
     guard let width, let height, width > 0, height > 0 else { return nil }
     if let minWidth, width < minWidth { return "the image is \(width) pixels wide, and minWidth is \(minWidth)" }

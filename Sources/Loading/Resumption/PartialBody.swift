@@ -98,21 +98,6 @@ struct PartialBodyBudget {
   mutating func remove(_ partialBody: PartialBody) { kept.add(partialBody, times: -1) }
 }
 
-extension PartialRecord {
-  init(_ response: PartialResponse, identity: Identity, url: String) {
-    self.init(
-      identity: identity, url: url, finalURL: response.url, validator: response.validator, headers: response.headers,
-      completeLength: response.completeLength)
-  }
-}
-
-extension PartialResponse {
-  init(_ stored: PartialRecord) {
-    self.init(
-      url: stored.finalURL, headers: stored.headers, validator: stored.validator, completeLength: stored.completeLength)
-  }
-}
-
 extension LoadRequest {
   /// The identity of the partial bodies that the load may resume: same key, credentials and request headers.
   func partialIdentity(in partition: String) -> PartialRecord.Identity {

@@ -19,3 +19,13 @@ enum ExponentialBackoff {
     return .milliseconds(Int.random(in: ceiling / 2...ceiling, using: &random))
   }
 }
+
+/// The random numbers of the system, for delays.
+///
+/// It takes the place of `SystemRandomNumberGenerator`, which has no content: ThreadSanitizer reads the address of what
+/// is passed inout, and that of a stored property without content is undefined (Swift 6.3).
+struct DelayRandom: RandomNumberGenerator {
+  private let content: UInt8 = 0
+
+  mutating func next() -> UInt64 { .random(in: .min ... .max) }
+}

@@ -1,3 +1,5 @@
+internal import Threads
+
 /// The queued jobs in weighted round robin: by priority, then in turn by origin.
 ///
 /// Within a priority the origins take turns, one job each, so that an origin with a thousand jobs does not delay

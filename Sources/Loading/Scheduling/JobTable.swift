@@ -1,3 +1,6 @@
+internal import Platform
+internal import Threads
+
 /// Identifies a job.
 struct JobID: SlotNumbered {
   let slot: Int32
@@ -13,9 +16,15 @@ struct JobTable: ~Copyable {
   /// The numbers of jobs by phase that are not in the queue.
   var lookingUpCount = 0
   var storingCount = 0
-  var backingOffCount = 0
   var deferredCount = 0
+  /// When the next attempts of those jobs are due that back off, by slot.
+  var due: [Int32: Instant] = [:]
+  /// The links of the lists of jobs by origin.
+  private(set) var links: [IndexLinkedList.Link] = []
+  /// The loads that wait too long and have not been returned yet. See Scheduler+Deadlines.
+  var tooLate: [LoadID] = []
 
+  var backingOffCount: Int { due.count }
   /// The serial of the job created last.
   var lastSerial: UInt64 { pool.lastSerial }
   var isEmpty: Bool { records.isEmpty }
@@ -34,10 +43,12 @@ struct JobTable: ~Copyable {
 
   func id(at slot: Int32) -> JobID { records.id(at: slot) }
 
-  /// Inserts a job, which later loads of its key join.
-  mutating func insert(_ job: Scheduler.Job) -> JobID {
+  /// Inserts a job, which later loads of its key join, into the list of its origin.
+  mutating func insert(_ job: Scheduler.Job, into list: inout IndexLinkedList) -> JobID {
     let id = pool.take()
     records.insert(job, at: id)
+    links.reach(id.slot)
+    list.append(id.slot, in: &links)
     byKey[job.key] = id.slot
     return id
   }
@@ -49,7 +60,8 @@ struct JobTable: ~Copyable {
   }
 
   /// Removes a detached job.
-  mutating func remove(_ id: JobID) {
+  mutating func remove(_ id: JobID, from list: inout IndexLinkedList) {
+    list.remove(id.slot, in: &links)
     records.remove(id)
     pool.giveBack(id)
   }

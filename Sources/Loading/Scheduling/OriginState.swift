@@ -1,5 +1,6 @@
 public import HTTPTypes
 public import Platform
+internal import Threads
 
 /// The state of an origin with jobs, for `stats`.
 public struct OriginState: Sendable, Equatable {
@@ -35,6 +36,8 @@ public enum WaitReason: String, Sendable, CaseIterable {
   case rate
   /// The host name is being looked up.
   case resolving
+  /// The robots.txt of the origin is being loaded, or its many rules are being read.
+  case robots
   /// Attempts failed, and the next ones are not due yet.
   case retry
   /// Another worker that shares the cache transfers it.
@@ -90,12 +93,14 @@ extension Scheduler {
   struct PutOff {
     var byPriority = PriorityCounts()
     var byOrigin: [Int32: Int] = [:]
-    /// The origins of the jobs that wait for a peer, and of those that wait for the cache.
+    /// The origins of the jobs that wait for a peer, of those that wait for the cache, and of those that wait for a
+    /// permission.
     var awaitingPeer: Set<Int32> = []
     var awaitingCache: Set<Int32> = []
+    var awaitingPermission: Set<Int32> = []
   }
 
-  /// The jobs that wait for their next attempt, for a peer or for the cache. O(n) in all jobs.
+  /// The jobs that wait for their next attempt, for a peer, for the cache or for a permission. O(n) in all jobs.
   var putOff: PutOff {
     var counts = PutOff()
     guard jobs.backingOffCount + jobs.deferredCount > 0 else { return counts }
@@ -106,6 +111,7 @@ extension Scheduler {
       counts.byOrigin[origin, default: 0] += 1
       if phase == .awaitingPeer { counts.awaitingPeer.insert(origin) }
       if phase == .awaitingCache { counts.awaitingCache.insert(origin) }
+      if phase == .awaitingPermission { counts.awaitingPermission.insert(origin) }
     }
     return counts
   }
@@ -115,6 +121,7 @@ extension Scheduler {
     let (record, active) = (origins[slot], origins[slot].active)
     if record.health.state != .healthy, let reason = record.health.reason { return reason }
     if isPaused { return .paused }
+    if putOff.awaitingPermission.contains(slot) { return .robots }
     if queue.count(of: slot) == 0 {
       if putOff.awaitingPeer.contains(slot) { return .otherWorker }
       return putOff.awaitingCache.contains(slot) ? .concurrencyLimit : .retry
@@ -128,13 +135,10 @@ extension Scheduler {
 
 extension Scheduler.OriginRecord {
   /// Whether the origin has jobs, or is suspended or down.
-  fileprivate var isReported: Bool { jobs > 0 || health.until != nil }
+  fileprivate var isReported: Bool { !jobs.isEmpty || health.until != nil }
 
   /// Whether the name lookup, the health, the window and the rate permit a transfer to start.
-  func mayStart(needsName: Bool) -> Bool {
-    (name == .found || name == .unknown && !needsName) && active < health.allowance(window: window.size)
-      && nextStart == nil
-  }
+  var mayStart: Bool { name != .asked && active < health.allowance(window: window.size) && nextStart == nil }
 
   /// Whether the record is that of an origin that was never used.
   var isAsNew: Bool { health.isClean && !window.hasLearned && !isHTTP2 && nextStart == nil }

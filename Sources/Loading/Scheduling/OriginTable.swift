@@ -20,6 +20,8 @@ struct OriginTable: ~Copyable {
   /// The origins whose names must be looked up, and the number of lookups requested or running.
   var namesToAsk: [OriginID] = []
   var lookUpCount = 0
+  /// The origins with loads that may be unable to wait. See Scheduler+Deadlines.
+  var unchecked: Set<OriginID> = []
   /// The changes of health that have not been reported yet.
   var healthChanges: [OriginState] = []
 
@@ -49,6 +51,7 @@ struct OriginTable: ~Copyable {
   mutating func remove(_ slot: Int32) {
     let id = records.id(at: slot)
     suspectedLocalOutage.remove(id)
+    unchecked.remove(id)
     if records[slot].forgetAt != nil { rememberedCount -= 1 }
     if records[slot].name == .asked { lookUpCount -= 1 }
     byOrigin[records[slot].origin] = nil

@@ -35,3 +35,39 @@ struct RunningTransfers {
 
   init(window: ConcurrencyWindow) { self.window = window }
 }
+
+/// Quiet transfers: those that have waited long for a first byte stop counting, so that others can start.
+extension Scheduler {
+  /// How long a transfer without a first byte counts toward the global window. A lost packet at the start costs a
+  /// second (RFC 6298 section 2.1); after that the bottleneck is not this machine, and others may use the permit.
+  static let patience = Duration.seconds(1)
+
+  /// Finds the transfers that have become quiet. O(1) amortized per started transfer.
+  ///
+  /// - Parameter isAnswered: whether a response has begun; nil if no request has been sent yet. Called for transfers
+  ///   whose answer has not been recorded by `record`.
+  mutating func findQuiet(at now: Instant, isAnswered: (JobID) -> Bool?) {
+    latest = now
+    while let first = transfers.unanswered.first, first.until <= latest {
+      transfers.unanswered.popFirst()
+      let (id, number) = (first.id, first.number)
+      guard let job = jobs[id], job.phase == .active, case let runningIndex = Int(job.runningIndex),
+        transfers.list[runningIndex].number == number, !transfers.list[runningIndex].isAnswered
+      else { continue }
+      switch isAnswered(id) {
+      case true?: transfers.list[runningIndex].isAnswered = true
+      case nil: transfers.unanswered.append((id, number, now.advanced(by: Self.patience)))
+      case false?:
+        transfers.list[runningIndex].isQuiet = true
+        transfers.quietCount += 1
+      }
+    }
+  }
+
+  /// Whether the global limits permit another transfer. At most as many transfers may be quiet as the window permits.
+  var hasFreePermit: Bool {
+    let most = min(limits.maxTransfers, 2 * transfers.window.size)
+    return transfers.countedActive < transfers.window.size && transfers.list.count < max(most, 1)
+      && jobs.storingCount < limits.maxFinishing
+  }
+}

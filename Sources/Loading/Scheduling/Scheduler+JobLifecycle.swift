@@ -12,24 +12,58 @@ extension Scheduler {
 
   /// Queues a job after its cache lookup. Changes nothing if the queue is full or the origin is down. A deferred job is
   /// always readmitted unless the origin is down.
-  mutating func enqueue(_ id: JobID) -> Admission {
+  ///
+  /// - Parameters:
+  ///   - isPermitted: false if the permission of its origin is unknown. The job counts as queued, but does not start
+  ///     before it is queued again.
+  ///   - needsPlace: false for a job that queued jobs wait for.
+  mutating func enqueue(_ id: JobID, isPermitted: Bool = true, needsPlace: Bool = true) -> Admission {
     guard let job = jobs[id], job.phase == .lookingUp || job.phase.isDeferred else { return .accepted }
-    guard originFailure(of: id) == nil else { return .originDown }
-    if job.phase.isDeferred {
+    guard !isOriginDown(of: id) else { return .originDown }
+    if job.phase == .lookingUp {
+      guard !needsPlace || freePlaces > 0 || startsAtOnce(id) else { return .queueFull }
+      endCacheLookup(id)
+    } else {
       jobs.deferredCount -= 1
-      requeue(id.slot)
-      return .accepted
     }
-    guard freePlaces > 0 || startsAtOnce(id) else { return .queueFull }
-    endCacheLookup(id)
-    jobs[id.slot].phase = .waiting
-    addToBacklog(id.slot)
+    if !isPermitted {
+      jobs.deferredCount += 1
+      jobs[id.slot].phase = .awaitingPermission
+    } else if job.phase == .awaitingPeer || job.phase == .awaitingCache {
+      requeue(id.slot)
+    } else {
+      jobs[id.slot].phase = .waiting
+      addToBacklog(id.slot)
+    }
+    checkDeadlines(of: id)
     return .accepted
+  }
+
+  /// Lets a job start even if no permit is free and its origin's window is full, as soon as it is queued: a running
+  /// transfer, which keeps its own permits, cannot continue before the job has ended.
+  mutating func startBeyondLimits(_ id: JobID) {
+    if jobs.contains(id), !jobsBeyondLimits.contains(id) { jobsBeyondLimits.append(id) }
+  }
+
+  /// Dequeues the jobs that running transfers wait for.
+  private mutating func takeJobsBeyondLimits() -> [JobID] {
+    guard !isPaused, !jobsBeyondLimits.isEmpty else { return [] }
+    jobsBeyondLimits.removeAll { !jobs.contains($0) }
+    let starts = jobsBeyondLimits.filter { id in
+      let job = jobs[id.slot]
+      return job.phase == .waiting && origins[job.origin].name != .asked && origins[job.origin].health.until == nil
+    }
+    for id in starts {
+      queue.remove(id.slot, of: jobs[id.slot].origin)
+      jobs[id.slot].phase = .active
+      takePermit(id.slot)
+    }
+    return starts
   }
 
   /// Whether the job would start at once if it were queued now.
   private func startsAtOnce(_ id: JobID) -> Bool {
-    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, lookUpsPendingAfterResume == 0, hasFreePermit
+    guard let origin = jobs[id]?.origin, waiting.total == 0, !isPaused, awaitedLookUps.count == 0, hasFreePermit
     else { return false }
     return mayStart(at: origin) && !queue.waitsForDecoders(jobs[id.slot].queueClass)
   }
@@ -59,8 +93,8 @@ extension Scheduler {
   ///   after a pause.
   mutating func takeStarts(at now: Instant, needsPlace: Bool = false) -> [JobID] {
     latest = now
-    var starts: [JobID] = []
-    while !isPaused, lookUpsPendingAfterResume == 0 || needsPlace, hasFreePermit,
+    var starts = takeJobsBeyondLimits()
+    while !isPaused, awaitedLookUps.count == 0 || needsPlace, hasFreePermit,
       let slot = queue.takeNext(limits.order)
     {
       jobs[slot].phase = .active
@@ -72,15 +106,20 @@ extension Scheduler {
     return starts
   }
 
-  /// Releases the permit of a job whose transfer may turn out to be unnecessary. `enqueue` or `end` must follow.
+  /// Releases the permit of a job whose transfer may turn out to be unnecessary, or has a job that waited for a peer
+  /// wait for the cache. `enqueue` or `end` must follow.
   ///
   /// - Parameter phase: `awaitingPeer` or `awaitingCache`.
   mutating func deferTransfer(of id: JobID, as phase: Phase) {
-    assert(phase.isDeferred, "a job is deferred to a peer or to the cache")
-    guard jobs[id]?.phase == .active else { return }
-    releasePermit(of: id)
+    assert(phase == .awaitingPeer || phase == .awaitingCache, "a job is deferred to a peer or to the cache")
+    switch jobs[id]?.phase {
+    case .active:
+      releasePermit(of: id)
+      jobs.deferredCount += 1
+    case .awaitingPeer where phase == .awaitingCache: break
+    default: return
+    }
     jobs[id.slot].phase = phase
-    jobs.deferredCount += 1
   }
 
   /// Releases the permit of a job whose transfer has ended and whose body is to be stored.
@@ -114,15 +153,16 @@ extension Scheduler {
       delay = max(delay, retryAfter)
     }
     let due = now.advanced(by: delay)
-    guard hasSubscriber(of: job, waitingPast: due) else { return .final }
+    // A suspension of the origin delays the job too.
+    let start = max(due, origins[job.origin].health.until ?? due)
+    guard hasSubscriber(of: job, waitingPast: start) else { return .final }
     releasePermit(of: id)
     jobs[id.slot].attempt += 1
     jobs[id.slot].phase = .backingOff
-    jobs.backingOffCount += 1
+    jobs.due[id.slot] = due
     addTimer(.retry(id), at: due)
-    // A suspension of the origin delays the job too.
-    let held = origins[job.origin].health.until.map { now.duration(to: $0) }
-    return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
+    checkDeadlines(of: id)
+    return .retry(attempt: job.attempt + 1, delay: now.duration(to: start))
   }
 
   /// Removes a job in any phase. Returns its subscribers in the order in which they subscribed.
@@ -133,14 +173,13 @@ extension Scheduler {
     case .waiting: queue.remove(id.slot, of: job.origin)
     case .active: releasePermit(of: id)
     case .storing: jobs.storingCount -= 1
-    case .backingOff: jobs.backingOffCount -= 1
-    case .awaitingPeer, .awaitingCache: jobs.deferredCount -= 1
+    case .backingOff: jobs.due[id.slot] = nil
+    case .awaitingPeer, .awaitingCache, .awaitingPermission: jobs.deferredCount -= 1
     }
     let waited = subscribers(of: id)
     for load in waited { if let subscriber = subscribers[load] { remove(subscriber, load) } }
     detach(id)
-    jobs.remove(id)
-    origins[job.origin].jobs -= 1
+    jobs.remove(id, from: &origins[job.origin].jobs)
     forgetIfIdle(job.origin)
     return waited
   }

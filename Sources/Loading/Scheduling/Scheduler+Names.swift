@@ -6,7 +6,7 @@ extension Scheduler {
   /// Requests one lookup of an origin's name, before its first transfer, if jobs wait for the origin.
   mutating func askForName(of slot: Int32) {
     guard origins[slot].name == .unknown, origins[slot].health.until == nil, queue.count(of: slot) > 0,
-      limits.needsPermission || origins[slot].active == 0 && origins.lookUpCount < limits.maxLookUps
+      origins[slot].active == 0, origins.lookUpCount < limits.maxLookUps
     else { return }
     origins[slot].name = .asked
     origins.lookUpCount += 1
@@ -27,23 +27,6 @@ extension Scheduler {
     guard endLookUp(id, as: .found) else { return }
     if duration > .zero { origins[id.slot].nameDuration = duration }
     reconsider(id.slot)
-  }
-
-  /// Sets the minimum time between two starts that an origin asks for.
-  mutating func setCrawlDelay(_ delay: Duration?, of id: OriginID) {
-    if origins.contains(id) { origins[id.slot].crawlDelay = delay }
-  }
-
-  /// Lets no further transfer of the job's origin start before its permission is asked for again.
-  mutating func permissionExpired(for id: JobID) {
-    guard let slot = jobs[id]?.origin, origins[slot].name == .found else { return }
-    origins[slot].name = .unknown
-    reconsider(slot)
-  }
-
-  /// The queued jobs of an origin.
-  func queuedJobs(of id: OriginID) -> [JobID] {
-    origins.contains(id) ? queue.jobs(of: id.slot).map { jobs.id(at: $0) } : []
   }
 
   /// Returns the duration of the name lookup for the first transfer of an origin; nil for later ones.

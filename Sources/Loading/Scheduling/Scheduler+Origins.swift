@@ -1,5 +1,6 @@
 internal import HTTPTypes
 internal import Platform
+internal import Threads
 
 /// Origins: which may start a transfer, and how long their state is kept.
 extension Scheduler {
@@ -7,10 +8,11 @@ extension Scheduler {
   /// `finish`, `retry`, `end` or another transfer for it must follow.
   ///
   /// - Parameters:
-  ///   - error: the error for the loads that wait for the origin. Evaluated only if the origin is down now.
+  ///   - error: the error for loads that cannot wait for the origin. Evaluated only if the origin is suspended or down
+  ///     now.
   ///   - isAnswered: whether another transfer's response has begun. Called for transfers whose answer has not been
   ///     recorded.
-  /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with that error.
+  /// - Returns: the jobs that wait for the origin if it is down now. The caller must end each with `originFailure`.
   mutating func record(
     _ signal: TransferSignal, by id: JobID, isHTTP2: Bool = false, error: @autoclosure () -> LoadError? = nil,
     now: Instant, random: inout some RandomNumberGenerator,
@@ -47,14 +49,15 @@ extension Scheduler {
 
   /// Records the signal about an origin that a redirect led to.
   mutating func record(
-    _ signal: TransferSignal, at origin: Origin, now: Instant, random: inout some RandomNumberGenerator
+    _ signal: TransferSignal, at origin: Origin, error: @autoclosure () -> LoadError? = nil, now: Instant,
+    random: inout some RandomNumberGenerator
   ) {
     let slot = admit(origin).slot
     let health = origins[slot].health
     // The time of the request is unknown. While the origin is suspended, it was sent before the suspension.
     let epoch = health.until == nil ? health.epoch : health.epoch &- 1
     let transfer = RunningTransfers.Transfer(job: -1, number: transfers.startCount + 1, since: now, epoch: epoch)
-    _ = record(signal, at: slot, by: transfer, nil, now: now, random: &random)
+    _ = record(signal, at: slot, by: transfer, error(), now: now, random: &random)
     forgetIfIdle(slot)
   }
 
@@ -79,6 +82,8 @@ extension Scheduler {
     if let until = health.until, until != before.until {
       addTimer(.release(origins.id(at: slot)), at: until)
       suspectLocalOutage(slot)
+      origins[slot].failure = error()
+      checkDeadlines(at: slot)
     }
     reconsider(slot)
     if signal.isAnswer {
@@ -87,7 +92,6 @@ extension Scheduler {
     }
     reportHealth(slot)
     guard health.isDown, !before.isDown else { return [] }
-    origins[slot].failure = error()
     return queue.jobs(of: slot).map { jobs.id(at: $0) }
   }
 
@@ -104,13 +108,15 @@ extension Scheduler {
     return origins.healthChanges
   }
 
-  /// The error for the loads of a job while its origin is down; nil while it is not.
+  /// Whether the origin of a job is down, so that the job must end.
+  func isOriginDown(of id: JobID) -> Bool { jobs[id].map { origins[$0.origin].health.isDown } ?? false }
+
+  /// The error for those loads of a job that cannot wait for its origin; nil unless it is suspended or down.
   func originFailure(of id: JobID) -> LoadError? {
-    guard let slot = jobs[id]?.origin, origins[slot].health.isDown else { return nil }
-    if let failure = origins[slot].failure { return failure }
-    // Only redirects from other origins led there, so no transfer of its own has left an error.
-    var error = LoadError(.connect, "\(origins[slot].origin.hostAndPort) does not answer")
-    error.isOriginDown = true
+    guard let slot = jobs[id]?.origin, let until = origins[slot].health.until else { return nil }
+    var error = origins[slot].failure ?? LoadError(.connect, "\(origins[slot].origin.hostAndPort) does not answer")
+    error.isOriginDown = origins[slot].health.isDown
+    error.retryAfter = latest.duration(to: until)
     return error
   }
 
@@ -149,7 +155,7 @@ extension Scheduler {
   mutating func reconsider(_ slot: Int32) { queue.setEligible(mayStart(at: slot), slot) }
 
   /// Whether the origin's name lookup, health, window and rate permit a transfer to start.
-  func mayStart(at slot: Int32) -> Bool { origins[slot].mayStart(needsName: limits.needsPermission) }
+  func mayStart(at slot: Int32) -> Bool { origins[slot].mayStart }
 
   // MARK: - Records
 
@@ -163,7 +169,7 @@ extension Scheduler {
       return known
     }
     var record = OriginRecord(origin: origin, window: ConcurrencyWindow(limits.window(isHTTP2: false)))
-    if origin.isAddress, !limits.needsPermission { record.name = .found }
+    if origin.isAddress { record.name = .found }
     let id = origins.insert(record)
     queue.admit(id.slot)
     return id
@@ -176,7 +182,7 @@ extension Scheduler {
   static let maxRemembered = 10_000
 
   mutating func forgetIfIdle(_ slot: Int32) {
-    guard origins[slot].jobs == 0, origins[slot].forgetAt == nil else { return }
+    guard origins[slot].jobs.isEmpty, origins[slot].forgetAt == nil else { return }
     guard !origins[slot].isAsNew, origins.rememberedCount < Self.maxRemembered else { return origins.remove(slot) }
     let due = max(latest.advanced(by: Self.retentionTime), origins[slot].health.until ?? latest)
     origins[slot].forgetAt = due

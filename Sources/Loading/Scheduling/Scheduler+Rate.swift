@@ -22,10 +22,12 @@ extension Scheduler {
     latest = now
     let slot = admit(origin).slot
     defer { forgetIfIdle(slot) }
-    origins[slot].crawlDelay = crawlDelay
+    setCrawlDelay(crawlDelay, at: slot)
     let start = max(now, origins[slot].nextStart ?? now)
     let wait = now.duration(to: start)
-    guard wait <= Self.maxRedirectWait else { return .tooLate(wait) }
+    guard wait <= Self.maxRedirectWait, jobs[id].map({ hasSubscriber(of: $0, waitingPast: start) }) ?? true else {
+      return .tooLate(wait)
+    }
     pace(slot, after: start)
     reconsider(slot)
     guard wait > .zero else { return .now }
@@ -33,11 +35,29 @@ extension Scheduler {
     return .later
   }
 
+  /// Sets the minimum time between two starts that the origin of a job asks for.
+  mutating func setCrawlDelay(_ delay: Duration?, forOriginOf id: JobID) {
+    if let slot = jobs[id]?.origin { setCrawlDelay(delay, at: slot) }
+  }
+
+  private mutating func setCrawlDelay(_ delay: Duration?, at slot: Int32) {
+    guard delay != origins[slot].crawlDelay else { return }
+    origins[slot].crawlDelay = delay
+    checkDeadlines(at: slot)
+  }
+
+  /// The error for a load that cannot wait until the rate of its origin allows the next attempt.
+  func rateError(of id: JobID, _ hold: Hold) -> LoadError {
+    guard let slot = jobs[id]?.origin else { preconditionFailure("a load waits for a job") }
+    return .rate(
+      of: origins[slot].origin, origins[slot].crawlDelay, allows: "it", in: latest.duration(to: hold.until))
+  }
+
   /// Whether the origin of the job has a rate.
   func hasRate(_ id: JobID) -> Bool { jobs[id].flatMap { interval(of: $0.origin) } != nil }
 
   /// The minimum time between two requests; nil without a rate.
-  private func interval(of slot: Int32) -> Duration? {
+  func interval(of slot: Int32) -> Duration? {
     let interval = max(limits.startInterval ?? .zero, origins[slot].crawlDelay ?? .zero)
     return interval > .zero ? interval : nil
   }
@@ -48,6 +68,7 @@ extension Scheduler {
     let next = start.advanced(by: interval)
     origins[slot].nextStart = next
     addTimer(.release(origins.id(at: slot)), at: next)
+    checkDeadlines(at: slot)
   }
 
   /// Moves the next request to the job's origin by the time at which the request of the job was really sent, later than

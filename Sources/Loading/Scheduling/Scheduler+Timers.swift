@@ -6,10 +6,12 @@ extension Scheduler {
   /// The number of timers, including obsolete ones.
   var timerCount: Int { timers.count }
 
-  /// When `expired` or `findQuiet` must be called next.
+  /// When `expired`, `takeTooLate` or `findQuiet` must be called next.
   var nextTimer: Instant? {
     let isShortOfPermits = !isPaused && transfers.countedActive >= transfers.window.size && queue.hasEligible
-    return [timers.next, isShortOfPermits ? transfers.unanswered.first?.until : nil].compactMap(\.self).min()
+    let hasTooLate = !jobs.tooLate.isEmpty || !origins.unchecked.isEmpty
+    return [hasTooLate ? latest : nil, timers.next, isShortOfPermits ? transfers.unanswered.first?.until : nil]
+      .compactMap(\.self).min()
   }
 
   struct Expired: Equatable {
@@ -31,11 +33,11 @@ extension Scheduler {
         if subscribers.contains(id) { expired.loads.append(id) }
       case .retry(let id):
         guard jobs[id]?.phase == .backingOff else { continue }
-        guard originFailure(of: id) == nil else {
+        guard !isOriginDown(of: id) else {
           expired.jobs.append(id)
           continue
         }
-        jobs.backingOffCount -= 1
+        jobs.due[id.slot] = nil
         requeue(id.slot)
       case .redirect(let id): if jobs[id]?.phase == .active { expired.redirects.append(id) }
       case .release(let id): release(id, dueAt: due)
@@ -59,9 +61,5 @@ extension Scheduler {
     case .release(let id): origins[id].map { $0.health.until == moment || $0.nextStart == moment } ?? false
     case .forget(let id): origins[id]?.forgetAt == moment
     }
-  }
-
-  func hasSubscriber(of job: Job, waitingPast due: Instant) -> Bool {
-    job.subscribers.elements(in: subscriberLinks).contains { subscribers[$0].deadline.map { $0 > due } ?? true }
   }
 }

@@ -12,12 +12,13 @@ internal import Threads
 ///                      ▲         │
 ///                      └─────────┘
 ///          backing off, awaiting a peer,
-///          awaiting the cache
+///          awaiting the cache or a permission
 ///
 /// Jobs *looking up* search the disk cache and need no permit to transfer. *Storing* jobs have received their bytes.
-/// Jobs *awaiting a peer* wait for the transfer of another worker, then look into the cache again. Jobs *awaiting the
-/// cache* wait until this worker has stored a response of the image or found the one that a peer has stored. Loads may
-/// join in every phase, until `detach` or the end.
+/// Jobs *awaiting a peer* wait for the transfer of another worker. Jobs *awaiting the cache* look into it again,
+/// because a peer or this worker may have stored a response, or wait until this worker has stored one. Jobs *awaiting a
+/// permission* wait for the robots.txt of their origin, which another job transfers. Loads may join in every phase,
+/// until `detach` or the end.
 ///
 /// When a transfer has ended, `record` takes its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
@@ -25,16 +26,16 @@ internal import Threads
 /// Guarantees: a job's priority is the highest of its live subscribers'; no transfer starts that a window or the
 /// origin's health forbids; each subscriber is returned exactly once, by `end` or by unsubscribing; every queued job
 /// gets its turn, unless more urgent ones keep arriving or the decoders make no progress. An operation on one load or
-/// job costs O(1) or O(log n), however many wait. Finding that an origin is down costs O(n) in the jobs that wait for
-/// it.
+/// job costs O(1) or O(log n), however many wait. Finding that an origin is down, or held for longer than some of its
+/// loads can wait, costs O(n) in its jobs.
 ///
 /// Not copyable: as a property of a class it would be copied, with a retain per reference, for each call that reads it.
 struct Scheduler: ~Copyable {
   enum Phase {
-    case lookingUp, waiting, active, storing, backingOff, awaitingPeer, awaitingCache
+    case lookingUp, waiting, active, storing, backingOff, awaitingPeer, awaitingCache, awaitingPermission
 
-    /// Whether its permit was taken back because the cache may have a response before the transfer starts.
-    var isDeferred: Bool { self == .awaitingPeer || self == .awaitingCache }
+    /// Whether the job is out of the queue because a transfer may turn out to be unnecessary or forbidden.
+    var isDeferred: Bool { self == .awaitingPeer || self == .awaitingCache || self == .awaitingPermission }
   }
 
   struct Job {
@@ -72,13 +73,15 @@ struct Scheduler: ~Copyable {
     /// Whether the image must be decoded after the transfer.
     let needsDecoder: Bool
     let deadline: Instant?
+    /// Whether it is in `jobs.tooLate`.
+    var isTooLate = false
   }
 
   /// The state of the lookup of an origin's name.
   enum Name {
-    /// Not looked up. Each transfer looks it up itself, unless the origin needs a permission.
+    /// Not looked up. Each transfer looks it up itself.
     case unknown
-    /// Being looked up, or asked for its permission. No transfer starts before the result.
+    /// Being looked up. No transfer starts before the result.
     case asked
     case found
   }
@@ -88,8 +91,8 @@ struct Scheduler: ~Copyable {
     var name = Name.unknown
     /// The duration of the lookup, until the first transfer takes it.
     var nameDuration: Duration?
-    /// The number of jobs of the origin in any phase.
-    var jobs = 0
+    /// The jobs of the origin in any phase.
+    var jobs = IndexLinkedList()
     var active = 0
     /// `active` after the last start: several transfers may end before the next one starts.
     var activeAtStart = 0
@@ -104,8 +107,10 @@ struct Scheduler: ~Copyable {
     var crawlDelay: Duration?
     /// When the next transfer may start (`--rate`, `Crawl-delay`).
     var nextStart: Instant?
-    /// The error that shows that it is down.
+    /// The failure that suspended it last.
     var failure: LoadError?
+    /// No load of its jobs has an earlier deadline.
+    var earliestDeadline: Instant?
     /// The health last reported, or about to be reported, by `takeHealthChanges`.
     var reportedHealth = OriginState.Health.healthy
     /// When the record is removed; set while the origin has no jobs but state worth keeping.
@@ -128,6 +133,7 @@ struct Scheduler: ~Copyable {
       for id in origins.ids.sorted(by: { $0.serial < $1.serial }) {
         origins[id.slot].window.setBounds(limits.window(isHTTP2: origins[id.slot].isHTTP2))
         reconsider(id.slot)
+        checkDeadlines(at: id.slot)
       }
       reconsiderDecoders()
     }
@@ -135,14 +141,13 @@ struct Scheduler: ~Copyable {
   /// Set by `pause`, and while nobody reads the output: running transfers continue, no transfer starts.
   var isPaused = false {
     didSet {
-      if oldValue, !isPaused { (lookUpsPendingAfterResume, lastAwaited) = (jobs.lookingUpCount, jobs.lastSerial) }
+      if oldValue, !isPaused { awaitedLookUps = (jobs.lookingUpCount, jobs.lastSerial) }
     }
   }
-  /// The number of jobs created before the end of a pause whose cache lookup is pending. No transfer starts until it is
-  /// 0: otherwise the first lookup to finish would start, not the most urgent job. `lastAwaited` is the serial of the
-  /// last such job.
-  private(set) var lookUpsPendingAfterResume = 0
-  private var lastAwaited: UInt64 = 0
+  /// The number of jobs created before the end of a pause whose cache lookup is pending, and the serial of the last
+  /// such job. No transfer starts until the number is 0: otherwise the first lookup to finish would start, not the most
+  /// urgent job.
+  private(set) var awaitedLookUps: (count: Int, last: UInt64) = (0, 0)
   /// Items held back outside the scheduler that will become jobs: they count as queued for `maxQueued`.
   var reserved = PriorityCounts()
   /// The running and waiting decodes of newly transferred images.
@@ -161,6 +166,8 @@ struct Scheduler: ~Copyable {
   /// All assigned sequence numbers lie between these.
   private var sequences: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
+  /// The jobs that running transfers wait for. See `startBeyondLimits`.
+  var jobsBeyondLimits: [JobID] = []
   /// The latest time passed in.
   var latest = Instant.now
 
@@ -200,15 +207,19 @@ struct Scheduler: ~Copyable {
     jobs[slot].byPriority[priority] += 1
     if !needsDecoder { jobs[slot].decodeFreeSubscribers += 1 }
     updateQueueClass(of: slot)
-    if let deadline { addTimer(.deadline(id), at: deadline) }
+    if let deadline {
+      addTimer(.deadline(id), at: deadline)
+      deadlineAdded(deadline, at: jobs[slot].origin)
+    }
+    if let hold = hold(of: slot) { checkDeadline(of: id.slot, hold) }
     return result
   }
 
   private mutating func createJob(_ key: TransferKey, of origin: Origin) -> JobID {
     let originID = admit(origin)
-    origins[originID.slot].jobs += 1
     jobs.lookingUpCount += 1
-    return jobs.insert(Job(key: key, origin: originID.slot, sequence: nextSequence(.asItComes)))
+    let job = Job(key: key, origin: originID.slot, sequence: nextSequence(.asItComes))
+    return jobs.insert(job, into: &origins[originID.slot].jobs)
   }
 
   enum UnsubscribeResult: Equatable {
@@ -233,7 +244,7 @@ struct Scheduler: ~Copyable {
     switch jobs[job.slot].phase {
     case .storing: return .stillNeeded
     case .active: return .orphanedTransfer(job)
-    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache:
+    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission:
       _ = end(job)
       return .orphanedJob(job)
     }
@@ -275,7 +286,7 @@ struct Scheduler: ~Copyable {
   /// Ends the cache lookup of a job, or skips it.
   mutating func endCacheLookup(_ id: JobID) {
     jobs.lookingUpCount -= 1
-    if lookUpsPendingAfterResume > 0, id.serial <= lastAwaited { lookUpsPendingAfterResume -= 1 }
+    if awaitedLookUps.count > 0, id.serial <= awaitedLookUps.last { awaitedLookUps.count -= 1 }
   }
 
   enum QueuePosition {

@@ -23,8 +23,6 @@ public struct SchedulerLimits: Sendable, Equatable {
   public var maxTransfers = 1024
   /// The maximum number of concurrent host name lookups ahead of the transfers; 0 leaves lookups to the transfers.
   public var maxLookUps = 4096
-  /// Whether no transfer starts before the permission of its origin is known (robots.txt).
-  public var needsPermission = false
   /// The maximum number of queued jobs; further ones are rejected.
   public var maxQueued = 1_000_000
   /// The maximum number of complete bodies that are being stored. No transfer starts beyond that, so that a slow disk

@@ -30,37 +30,6 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// The size up to which a body is buffered in memory and written only when it is complete.
   static let spoolThreshold = 256 << 10
 
-  struct Configuration: Sendable {
-    /// Whether the body may be something else than an image.
-    var acceptsAnything: Bool
-    /// The header fields of the host's request.
-    var requestHeaders: HeaderFields
-    /// The range that was requested, unless it is the rest of a partial body.
-    var firstRange: FirstRange?
-    /// The largest number of bytes that a whole body may have.
-    var maxBytes: Int64 = .max
-    /// Opens a sink for a large body. The last parameter is called when a full sink has room again.
-    var makeSink:
-      @Sendable (ResponseHead, PartialResponse?, _ continuing: SpooledBody?, @escaping @Sendable () -> Void) -> BodySink
-    /// Called with a partial body that is not continued.
-    var discard: @Sendable (Body) -> Void
-    /// The header field by which the server refuses the use of the image; nil if none does.
-    var refusal: @Sendable (ResponseHead) -> String? = { _ in nil }
-    /// Called with the target of a redirect. The transfer is held until it is resumed.
-    var onRedirect: (@Sendable (_ target: String) -> Void)?
-    /// Called when the head of a response has arrived.
-    var onAnswer: (@Sendable (ResponseHead) -> Void)?
-    var onProgress: @Sendable (_ received: Int64, _ total: Int64?) -> Void
-    /// Called once when the header of the image is known, if that was requested. The transfer pauses then.
-    var onHeader: (@Sendable (ArrivedHeader) -> Void)?
-    /// Called when a preview may be worth making.
-    var onScan: (@Sendable (ArrivingImage) -> Void)?
-    var onEnd: @Sendable (Outcome) -> Void
-    /// Unix seconds.
-    var unixTime: @Sendable () -> Int
-    var now: @Sendable () -> Instant = { LoadingActor.now }
-  }
-
   private let configuration: Configuration
   private let shared = Locked(Shared())
 
@@ -75,13 +44,34 @@ final class Download: TransferConsumer, @unchecked Sendable {
     var refusal: LoadError?
   }
 
-  /// The partial body of the previous attempt, until the response decides about it.
-  private var partialBody: PartialBody?
-  private var isRangeMismatch = false
-  /// The whole response, if the partial body is continued.
-  private var whole: PartialResponse?
-  /// The number of bytes of the whole body at which the requested range ends; nil if the response is no range.
-  private var rangeEnd: Int64?
+  /// The part of the body that was requested.
+  private struct RequestedRange {
+    let isRequested: Bool
+    /// The partial body of the previous attempt, until the response decides about it.
+    var partialBody: PartialBody?
+    /// Whether the response is neither the range nor a whole body.
+    var isMismatch = false
+    /// The whole response, if the partial body is continued.
+    var whole: PartialResponse?
+    /// The number of bytes of the whole body at which the range ends; nil if the response is no range.
+    var end: Int64?
+  }
+
+  /// The walks through the structure of the image.
+  private struct Walks {
+    /// Nil when no more scans can be counted.
+    var scans: ScanCounter? = ScanCounter()
+    /// Nil unless the image alone tells whether its body is complete.
+    var truncation: TruncationScan?
+
+    mutating func consume(_ chunk: UnsafeRawBufferPointer) {
+      scans?.consume(chunk)
+      if scans?.isOver == true { scans = nil }
+      truncation?.consume(chunk)
+    }
+  }
+
+  private var range: RequestedRange
   /// The head of the response; of the whole response if the partial body is continued.
   private var head: ResponseHead?
   private var headReceivedAt = 0
@@ -93,15 +83,15 @@ final class Download: TransferConsumer, @unchecked Sendable {
   private var refusingRule: String?
   private var received: Int64 = 0
   private var progressThrottle: ProgressThrottle
-  /// Nil when no more scans can be counted.
-  private var scans: ScanCounter? = ScanCounter()
+  private var walks = Walks()
   private var previewThrottle = PreviewThrottle()
   private var inspector = HeaderInspector()
 
   /// - Parameter partialBody: the partial body of the previous attempt. The download owns it from here on.
   init(_ configuration: Configuration, partialBody: PartialBody? = nil) {
     self.configuration = configuration
-    self.partialBody = partialBody
+    range = RequestedRange(
+      isRequested: partialBody != nil || configuration.firstRange != nil, partialBody: partialBody)
     progressThrottle = ProgressThrottle(at: configuration.now())
   }
 
@@ -128,8 +118,8 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// Enables `onScan`, which is called when a preview may be worth making.
   func wantPreviews() { shared.withLock { $0.wantsPreviews = true } }
 
-  /// Requests the header of the image as soon as it has arrived. Returns it if it is known; otherwise `onHeader` gets it
-  /// if the first bytes of the body suffice.
+  /// Requests the header of the image as soon as it has arrived. Returns it if it is known; otherwise `onHeader` gets
+  /// it if the first bytes of the body suffice.
   func wantHeader() -> ArrivedHeader? {
     shared.withLock { shared in
       shared.wantsHeader = true
@@ -151,7 +141,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   func received(head: ResponseHead) -> Verdict {
     shared.withLock { $0.isAnswered = true }
     configuration.onAnswer?(head)
-    if let partialBody {
+    if let partialBody = range.partialBody {
       let answer = partialBody.response.answer(
         status: head.status, headers: head.headers, from: head.finalURL, contentLength: head.contentLength,
         offset: partialBody.byteCount, receivedAt: configuration.unixTime())
@@ -159,10 +149,10 @@ final class Download: TransferConsumer, @unchecked Sendable {
       case .rest(let whole): return goOn(from: partialBody, as: whole, head)
       case .whole: dropPartialBody()
       case .rangeMismatch:
-        isRangeMismatch = true
-        dropPartialBody()
+        range.isMismatch = true
+        // After an error that may pass, the rest may be had later.
+        if !LoadError.mayPass(head.status) { dropPartialBody() }
         return .discard
-      case .none: return .discard
       }
     }
     var head = head
@@ -171,11 +161,11 @@ final class Download: TransferConsumer, @unchecked Sendable {
     {
     case .start(let count, let headers, let length) where length <= configuration.maxBytes:
       (head.status, head.headers, head.contentLength) = (200, headers, length)
-      rangeEnd = count
+      range.end = count
     case .start, .mismatch:
-      isRangeMismatch = true
+      range.isMismatch = true
       return .discard
-    case .other, nil: break
+    case .whole, nil: break
     }
     self.head = head
     guard (200..<300).contains(head.status) else { return .discard }
@@ -184,20 +174,20 @@ final class Download: TransferConsumer, @unchecked Sendable {
       return .discard
     }
     headReceivedAt = configuration.unixTime()
-    if let length = rangeEnd ?? head.contentLength, length <= Self.spoolThreshold { bytes.reserveCapacity(Int(length)) }
+    if let length = range.end ?? head.contentLength, length <= Self.spoolThreshold {
+      bytes.reserveCapacity(Int(length))
+    }
     return .proceed
   }
 
   private func goOn(from partialBody: PartialBody, as whole: PartialResponse, _ head: ResponseHead) -> Verdict {
-    self.partialBody = nil
-    self.whole = whole
-    scans = partialBody.scans
+    (range.partialBody, range.whole, range.end) = (nil, whole, whole.completeLength)
+    walks.scans = partialBody.scans
     received = partialBody.byteCount
     format = partialBody.format
     var head = head
     (head.status, head.headers, head.contentLength) = (200, whole.headers, whole.completeLength)
     self.head = head
-    rangeEnd = whole.completeLength
     switch partialBody.body {
     case .bytes(let bytes): self.bytes = bytes
     case .spool(let spooled): sink = configuration.makeSink(head, whole, spooled) { [weak self] in self?.resume() }
@@ -219,12 +209,12 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   /// Whether the requested range ends before the body does.
-  private var isStart: Bool { rangeEnd != nil && rangeEnd != head?.contentLength }
+  private var isStart: Bool { range.end != nil && range.end != head?.contentLength }
 
   /// Reads the header of the image from the bytes so far, if it was requested. A first range is short enough to be
   /// received whole, so that its connection can be used again.
   private func inspectHeader() -> Verdict {
-    guard whole != nil || rangeEnd == nil else { return .proceed }
+    guard range.whole != nil || range.end == nil else { return .proceed }
     guard let format, let head, shared.withLock({ $0.wantsHeader && $0.header == nil }),
       let image = inspector.inspect(bytes, ofLength: contentLength, format: format)
     else { return .proceed }
@@ -237,7 +227,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
   /// The response that a partial body of this attempt would belong to; nil if the next attempt must start from the
   /// beginning. Computed only when needed: most bodies are small and arrive complete.
   private var partial: PartialResponse? {
-    if let whole { return whole }
+    if let whole = range.whole { return whole }
     return head.flatMap {
       PartialResponse(
         status: $0.status, headers: $0.headers, url: $0.finalURL, contentLength: $0.contentLength,
@@ -252,22 +242,27 @@ final class Download: TransferConsumer, @unchecked Sendable {
       error.rule = refusingRule
       return error
     }
-    guard isNotAnImage else { return nil }
-    if received == 0 { return LoadError(.notAnImage, "the response has no content") }
-    let type = head?.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
+    guard isNotAnImage, let head else { return nil }
+    // The image is not ready yet (RFC 9110 section 15.3.3).
+    if head.status == 202 { return LoadError(head, now: configuration.unixTime()) }
+    if received == 0 { return LoadError(head.status == 200 ? .truncated : .notAnImage, "the response has no content") }
+    let type = head.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
     return LoadError(.notAnImage, LoadError.unknownFormat.message + type)
   }
 
   private func dropPartialBody() {
-    if let partialBody { configuration.discard(partialBody.body) }
-    partialBody = nil
+    if let partialBody = range.partialBody.take() { configuration.discard(partialBody.body) }
   }
 
   func received(bytes chunk: UnsafeRawBufferPointer) -> Verdict {
     received += Int64(chunk.count)
+    if let length = configuration.lengthOfPrefix {
+      bytes.append(contentsOf: chunk.prefix(length - bytes.count))
+      return bytes.count < length ? .proceed : .discard
+    }
     // The body is longer than the declared range: none of it can be trusted.
-    if let rangeEnd, received > rangeEnd { return .abort }
-    countScans(in: chunk)
+    if let end = range.end, received > end { return .abort }
+    walks.consume(chunk)
     if let sink {
       reportProgress()
       let verdict = sink.append(chunk)
@@ -291,18 +286,23 @@ final class Download: TransferConsumer, @unchecked Sendable {
   }
 
   func finished(_ outcome: Result<TransferSummary, TransferError>) {
-    var ending = Outcome(outcome: rangeEnd == nil ? outcome : ofRange(outcome))
+    var ending = Outcome(outcome: range.end == nil ? outcome : ofRange(outcome))
     if case .success = ending.outcome { ending.isStart = isStart }
     if ending.isStart { readHeader() }
-    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !isRangeMismatch,
+    if case .success(let summary) = ending.outcome, (200..<300).contains(summary.head.status), !range.isMismatch,
       refusingRule == nil, format == nil, sink == nil, !isRecognisable(complete: !ending.isStart)
     {
       isNotAnImage = true
     }
-    (ending.contentError, ending.isRangeMismatch) = (contentError, isRangeMismatch)
-    (ending.format, ending.received, ending.scans) = (format, received, scans)
+    if case .success(let summary) = ending.outcome, walks.truncation?.isCut == true {
+      ending.outcome = .failure(Self.cut(summary))
+    }
+    (ending.contentError, ending.isMismatch) = (contentError, range.isMismatch || isNotAnImage)
+    ending.hadRange = range.isRequested
+    ending.hasUsableHead = head.map { (200..<300).contains($0.status) } ?? false
+    (ending.format, ending.received, ending.scans) = (format, received, walks.scans)
     ending.header = shared.withLock { $0.header?.image }
-    ending.partialBody = partialBody.take()
+    ending.partialBody = range.partialBody.take()
     guard let sink else {
       ending.body = .bytes(bytes)
       bytes = []
@@ -332,7 +332,7 @@ final class Download: TransferConsumer, @unchecked Sendable {
 
   /// Translates the outcome of the range request into one for the whole body, or for its start.
   private func ofRange(_ outcome: Result<TransferSummary, TransferError>) -> Result<TransferSummary, TransferError> {
-    guard let head, let length = rangeEnd, refusingRule == nil else { return outcome }
+    guard let head, let length = range.end, refusingRule == nil else { return outcome }
     switch outcome {
     case .success(let summary) where received == length: return .success(summary.with(head))
     case .success(let summary):
@@ -345,25 +345,32 @@ final class Download: TransferConsumer, @unchecked Sendable {
     }
   }
 
+  /// The failure of a transfer whose connection was closed, as if the body were complete, before the image was.
+  private static func cut(_ summary: TransferSummary) -> TransferError {
+    var error = TransferError(
+      .truncated, "the connection was closed before the end of the image", bytesReceived: summary.bytesReceived)
+    (error.redirects, error.times) = (summary.redirects, summary.times)
+    return error
+  }
+
   /// Recognises the format from the first bytes. Returns true if they are or may still be an image, or if any content
   /// is accepted.
   private func isRecognisable(complete: Bool) -> Bool {
     switch Recognition(prefix: bytes, isComplete: complete) {
     case .image(let found):
       format = found
+      if head?.isEndedByClose == true, range.end == nil, !configuration.acceptsAnything {
+        walks.truncation = TruncationScan(found)
+        bytes.withUnsafeBytes { walks.truncation?.consume($0) }
+      }
       return true
     case .needMore: return true
     case .notAnImage: return configuration.acceptsAnything
     }
   }
 
-  private func countScans(in chunk: UnsafeRawBufferPointer) {
-    scans?.consume(chunk)
-    if scans?.isOver == true { scans = nil }
-  }
-
   private func reportScan() {
-    guard let onScan = configuration.onScan, let scans, scans.completeScans > 0, format == .jpeg,
+    guard let onScan = configuration.onScan, let scans = walks.scans, scans.completeScans > 0, format == .jpeg,
       shared.withLock({ $0.wantsPreviews }),
       previewThrottle.isDue(
         scans: scans.completeScans, received: received, total: head?.contentLength, at: configuration.now())

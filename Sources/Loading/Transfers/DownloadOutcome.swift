@@ -1,6 +1,7 @@
 internal import HTTPCaching
 internal import HTTPTransport
 internal import ImageCodec
+internal import Platform
 
 extension Download {
   /// The outcome of a transfer.
@@ -22,9 +23,12 @@ extension Download {
     var partialBody: PartialBody?
     /// Whether only the start of the body was requested, and has arrived.
     var isStart = false
-    /// Whether the response was neither the requested range nor a whole body: the request must be sent again without a
-    /// range.
-    var isRangeMismatch = false
+    /// Whether a range was requested.
+    var hadRange = false
+    /// Whether the response was neither the requested range nor a whole body, or not of an image.
+    var isMismatch = false
+    /// Whether the head of a response whose body is used has arrived.
+    var hasUsableHead = false
   }
 }
 
@@ -34,6 +38,30 @@ extension Download.Outcome {
     if isStart { return contentError == nil }
     guard case .failure(let error) = outcome else { return false }
     return error.leavesPartialBody && contentError == nil
+  }
+
+  /// Whether the transfer may have failed because of fields that the worker added to the request, a range or
+  /// conditions: some servers and proxies answer these with any error or with a page, or close the connection.
+  var mayBeDueToAddedFields: Bool {
+    if isMismatch { return true }
+    switch outcome {
+    case .success(let summary): return !(200..<300).contains(summary.head.status)
+    case .failure(let error):
+      switch error.kind {
+      case .malformed, .flood, .undecodable, .redirects: return true
+      case .closed, .network, .truncated: return !hasUsableHead
+      default: return false
+      }
+    }
+  }
+
+  /// Whether the rest of the partial body may be requested again. After a request that brought none of it, the rest is
+  /// not requested again, since the next one might wait in vain, too; unless a load was cancelled soon after it.
+  var mayResumeAgain: Bool {
+    guard hadRange, case .failure(let error) = outcome, error.bytesReceived == 0,
+      let sent = error.times?.requestSentAt, let end = error.times?.endedAt
+    else { return true }
+    return error.kind == .cancelled && sent.duration(to: end) < .seconds(1)
   }
 
   /// Returns the outcome with its body as a partial body, if it can be one.

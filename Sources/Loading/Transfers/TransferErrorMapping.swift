@@ -10,6 +10,7 @@ extension LoadError {
       .cancelled: .cancelled, .undecodable: .notAnImage,
     ]
     self.init(kinds[error.kind] ?? .network, error.message)
+    isUnanswered = error.kind == .unanswered
     phase = error.phase.flatMap { Phase(rawValue: $0.rawValue) }
   }
 
@@ -30,7 +31,7 @@ extension TransferSignal {
   /// - Parameter now: Unix seconds.
   init(_ head: ResponseHead, now: Int) {
     let retryAfter = head.retryAfter(now: now)
-    let isToWait = retryAfter != nil && LoadError.retryableStatuses.contains(head.status)
+    let isToWait = retryAfter != nil && head.status >= 400 && LoadError.mayPass(head.status)
     let isRefusal = isToWait || LoadError.refusingStatuses.contains(head.status)
     self = isRefusal ? .refused(retryAfter: retryAfter) : .answered
   }
@@ -46,7 +47,7 @@ extension TransferSignal {
       switch error.kind {
       case .cancelled: self = .inconclusive
       case _ where error.redirects > 0: self = .answered
-      case .resolve, .connect: self = .unreachable
+      case .unanswered, .connect: self = .unreachable
       case .timeout:
         switch error.phase {
         case .connect: self = .unreachable
@@ -70,4 +71,18 @@ extension ResponseHead {
   ///
   /// - Parameter now: Unix seconds.
   func retryAfter(now: Int) -> Duration? { RetryAfter.parse(headers["retry-after"], now: now) }
+}
+
+/// The Retry-After field (RFC 9110 section 10.2.3).
+enum RetryAfter {
+  /// The delay; nil if the field is missing or is neither seconds nor a date.
+  ///
+  /// - Parameter now: Unix seconds.
+  static func parse(_ value: String?, now: Int) -> Duration? {
+    guard let value else { return nil }
+    if !value.isEmpty, value.utf8.allSatisfy(\.isASCIIDigit) {
+      return .seconds(min(Int(value) ?? .max, 365 * 86_400))
+    }
+    return HTTPDate.parse(value, now: now).map { .seconds(max(0, $0 - now)) }
+  }
 }

@@ -1,3 +1,4 @@
+internal import LineRPC
 internal import Platform
 internal import Threads
 
@@ -14,16 +15,12 @@ final class Log: Sendable {
   /// Held from the poll for space to the write that uses it.
   private let limiter = Locked(LogLimiter())
 
-  /// Whether `configure` has no effect.
-  private let isFixed: Bool
-
-  init(level: LogLevel, format: LogFormat, isFixed: Bool = false) {
+  init(level: LogLevel, format: LogFormat) {
     settings = Locked(Settings(level: level, format: format))
-    self.isFixed = isFixed
   }
 
   func configure(level: LogLevel, format: LogFormat) {
-    if !isFixed { settings.withLock { $0 = Settings(level: level, format: format) } }
+    settings.withLock { $0 = Settings(level: level, format: format) }
   }
 
   func write(_ event: LogEvent) {
@@ -59,20 +56,9 @@ func printMessage(_ text: String) { writeToStandardError(singleLine("imageworker
 
 /// Writes a text to standard output. Returns false if that fails.
 public func printOutput(_ text: String) -> Bool {
-  var rest = Array(text.utf8)[...]
-  while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { systemWrite(STDOUT_FILENO, $0.baseAddress!, $0.count) }
-    if count < 0 && errno != EINTR { return false }
-    rest = rest.dropFirst(max(0, count))
-  }
-  return true
+  (try? writeAll(Array(text.utf8), to: STDOUT_FILENO)) != nil
 }
 
-private func writeToStandardError(_ line: [UInt8]) {
-  _ = line.withUnsafeBytes { systemWrite(STDERR_FILENO, $0.baseAddress!, $0.count) }
-}
-
-/// write(2).
-func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
-  write(descriptor, bytes, count)
+func writeToStandardError(_ bytes: [UInt8]) {
+  _ = bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress!, $0.count) }
 }

@@ -20,8 +20,6 @@ extension LogEvent {
     case metricsUnwritable = "metrics.unwritable"
     case metricsWritten = "metrics.written"
     case traceFailed = "trace.failed"
-    case recordingFailed = "recording.failed"
-    case recordingMoved = "recording.moved"
     case originHealthy = "origin.healthy"
     case originLimited = "origin.limited"
     case originSuspended = "origin.suspended"
@@ -58,9 +56,9 @@ extension LogEvent.Name {
   /// The level of the event. A single one may have a higher level.
   var level: LogLevel {
     switch self {
-    case .workerFailed, .inputFailed, .recordingFailed: .error
+    case .workerFailed, .inputFailed: .error
     case .cacheDamaged, .cacheUnusable, .decoderMissing, .decoderCrashed, .decoderTimedOut, .metricsUnwritable,
-      .traceFailed, .recordingMoved, .originDown, .loadsFailing, .loadsRecovered:
+      .traceFailed, .originDown, .loadsFailing, .loadsRecovered:
       .warning
     case .workerStarted, .workerEnding, .workerEnded, .inputTerminal, .hostInitialized, .optionsChanged,
       .transfersPaused, .transfersResumed, .cacheCleared, .metricsWritten, .originHealthy, .originLimited,
@@ -88,8 +86,7 @@ extension LogEvent.Name {
     case .cacheDamaged: [.directory]
     case .cacheUnusable: [.directory, .reason]
     case .decoderCrashed, .decoderTimedOut: [.decoder, .format, .reason]
-    case .metricsUnwritable, .traceFailed, .recordingFailed: [.path, .reason]
-    case .recordingMoved: [.path]
+    case .metricsUnwritable, .traceFailed: [.path, .reason]
     case .metricsWritten: [.path]
     case .originHealthy, .originLimited, .originSuspended, .originDown:
       [.origin, .reason, .heldMs, .window, .active, .waiting]

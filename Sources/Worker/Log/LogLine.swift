@@ -9,7 +9,6 @@ enum LogFormat: String, CaseIterable, Sendable {
   case json
 }
 
-/// A line of the log.
 struct LogLine {
   let event: LogEvent
   /// The wall-clock time in milliseconds since 1970.
@@ -109,10 +108,22 @@ extension String {
 }
 
 /// The text as one line of at most `count` bytes and a line feed. Control characters in it, such as line breaks in
-/// names and values, become spaces.
+/// names and values, and marks that reorder text on a terminal become spaces.
 func singleLine(_ text: String, atMost count: Int) -> [UInt8] {
+  let isPlain = text.utf8.allSatisfy { $0 != 0xC2 && $0 != 0xE2 }
+  let text = isPlain ? text : String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isForTerminal ? " " : $0 }))
   var bytes = text.utf8.prefix(count)[...]
   // Do not end within a character.
   while bytes.endIndex < text.utf8.endIndex, text.utf8[bytes.endIndex] & 0xC0 == 0x80 { bytes = bytes.dropLast() }
   return bytes.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } + [0x0A]
+}
+
+extension Unicode.Scalar {
+  /// Whether a terminal may take it as an order: a control character of C1, a separator of lines, a mark of direction.
+  fileprivate var isForTerminal: Bool {
+    switch value {
+    case 0x80...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+    default: false
+    }
+  }
 }

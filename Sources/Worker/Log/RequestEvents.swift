@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageStore
 internal import LineRPC
 internal import Loading
 
@@ -51,7 +52,7 @@ extension LogEvent {
       LogEvent(.loadStarted, subject, id, "attempt \(attempt) starts", [(.attempt, .count(attempt))])
     case .retrying(let attempt, let delay, let kind):
       LogEvent(
-        .loadRetrying, subject, id, "attempt \(attempt) in \(delay.milliseconds) ms, because of \(kind.rawValue)",
+        .loadRetrying, subject, id, "attempt \(attempt) in \(delay.text), because of \(kind.rawValue)",
         [
           (.attempt, .count(attempt)), (.delayMs, .integer(delay.milliseconds)), (.kind, .string(kind.rawValue)),
         ])
@@ -62,9 +63,9 @@ extension LogEvent {
   static func loadCompleted(_ subject: LoadSubject, _ id: RequestID?, _ image: LoadedImage) -> LogEvent {
     LogEvent(
       .loadCompleted, subject, id,
-      "\(image.cache.rawValue), \(image.byteCount) bytes, \((image.timeline?.total ?? 0) / 1000) ms",
+      "\(image.cache.rawValue), \(image.content.byteCount) bytes, \(Duration.microseconds(image.timeline?.total ?? 0).text)",
       [
-        (.cache, .string(image.cache.rawValue)), (.bytes, .integer(image.byteCount)),
+        (.cache, .string(image.cache.rawValue)), (.bytes, .integer(image.content.byteCount)),
         (.attempts, .count(image.attempts)), (.timing, image.timeline.map { .object($0.members) }),
       ])
   }

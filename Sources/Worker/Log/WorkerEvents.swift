@@ -2,6 +2,7 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
+internal import Loading
 internal import Platform
 
 /// The events of the worker and its parts.
@@ -53,7 +54,7 @@ extension LogEvent {
 
   static func workerEnded(_ counts: Session.RequestCounts, exitStatus: Int32, uptime: Int64) -> LogEvent {
     LogEvent(
-      .workerEnded, "done after \(counts.received) loads and prefetches, \(uptime) ms",
+      .workerEnded, "done after \(counts.received) loads and prefetches, \(Duration.milliseconds(uptime).text)",
       [
         (.exitStatus, .integer(Int64(exitStatus))), (.received, .count(counts.received)),
         (.succeeded, .count(counts.succeeded)), (.failed, .count(counts.failed)),
@@ -69,17 +70,6 @@ extension LogEvent {
   static func inputFailed(_ code: Int32) -> LogEvent {
     let reason = String(cString: strerror(code))
     return LogEvent(.inputFailed, "cannot read standard input: \(reason)", [(.reason, .string(reason))])
-  }
-
-  static func recordingFailed(_ path: String, _ reason: String) -> LogEvent {
-    LogEvent(
-      .recordingFailed, "the recording has ended before the session: \(reason)",
-      [(.path, .string(path)), (.reason, .string(reason))])
-  }
-
-  static func recordingMoved(_ directory: String, to path: String) -> LogEvent {
-    LogEvent(
-      .recordingMoved, "\(directory) has a recording; this session is in \(path)", [(.path, .string(path))])
   }
 
   static func metricsUnwritable(_ path: String, _ reason: String) -> LogEvent {
@@ -119,5 +109,56 @@ extension LogEvent {
         (.decoder, .integer(Int64(failure.process))), (.format, failure.format.map { .string($0.rawValue) }),
         (.reason, .string(failure.reason)),
       ])
+  }
+
+  /// Most loads fail, or no longer do.
+  static func failures(_ event: FailureAlarm.Event) -> LogEvent {
+    switch event {
+    case .mostFail(let failed, let ended, let kind, let count, let origin):
+      let origin = origin.host.isEmpty ? nil : origin.description
+      let share = "\(failed) of the \(ended) loads of the last minute failed, \(count) of them with \(kind.rawValue)"
+      let place = origin.map { ", such as from \($0)" } ?? ""
+      return LogEvent(
+        .loadsFailing, share + place + (ProtocolDocument.hint(for: kind).map { ". \($0)" } ?? ""),
+        [
+          (.failed, .count(failed)), (.ended, .count(ended)), (.kind, .string(kind.rawValue)), (.ofKind, .count(count)),
+          (.origin, origin.map(JSON.string)),
+        ])
+    case .over(let failed, let ended):
+      return LogEvent(
+        .loadsRecovered, "most loads no longer fail: \(failed) of the \(ended) loads of the last minute failed",
+        [(.failed, .count(failed)), (.ended, .count(ended))])
+    }
+  }
+
+  /// A change of an origin's health.
+  static func origin(_ state: OriginState, at now: Instant) -> LogEvent {
+    let held = max(.zero, now.duration(to: state.heldUntil ?? now))
+    let (name, text): (Name, String) =
+      switch state.health {
+      case .healthy: (.originHealthy, "healthy again")
+      case .limited: (.originLimited, "limited to \(state.window) concurrent transfers, because it refused more")
+      case .suspended: (.originSuspended, "suspended for \(held.text): \(state.cause)")
+      case .probing: (.originSuspended, "probing with one transfer: \(state.cause)")
+      case .down: (.originDown, "down for \(held.text), its loads fail at once: \(state.cause)")
+      }
+    return LogEvent(
+      name, "\(state.origin): \(text)",
+      [
+        (.origin, .string(state.origin.description)), (.reason, state.reason.map { .string($0.rawValue) }),
+        (.heldMs, state.heldUntil.map { _ in .integer(held.milliseconds) }), (.window, .count(state.window)),
+        (.active, .count(state.active)), (.waiting, .count(state.waiting)),
+      ])
+  }
+}
+
+extension OriginState {
+  fileprivate var cause: String {
+    switch reason {
+    case .retryAfter: "it sent Retry-After"
+    case .unavailable: "it answered 429 or 503"
+    case .unresponsive: "it accepted connections and did not answer"
+    default: "it cannot be reached"
+    }
   }
 }

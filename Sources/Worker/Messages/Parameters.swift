@@ -31,6 +31,11 @@ struct Parameters {
   /// The name of a member in errors.
   func path(_ name: String) -> String { prefix + name }
 
+  /// The error for a member that breaks a rule.
+  ///
+  /// - Parameter rule: continues a sentence that begins with the member.
+  func refusal(of name: String, _ rule: String) -> RPCError { .refusal(of: path(name), rule) }
+
   func has(_ name: String) -> Bool { value(name) != nil }
 
   func value(_ name: String) -> JSON? { lengths & Self.bit(forLengthOf: name) == 0 ? nil : object[name] }
@@ -39,16 +44,27 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .string(let text): return text
-    default: throw .invalidParams(member: path(name), "\(path(name)) must be a string")
+    default: throw refusal(of: name, "must be a string")
     }
+  }
+
+  func requiredString(_ name: String) throws(RPCError) -> String {
+    guard let text = try string(name) else { throw refusal(of: name, "must be given") }
+    return text
+  }
+
+  func absolutePath(_ name: String) throws(RPCError) -> String? {
+    guard let path = try string(name) else { return nil }
+    guard path.hasPrefix("/"), !path.utf8.contains(0) else { throw refusal(of: name, "must be an absolute path") }
+    return path
   }
 
   /// A string of 1 to 8192 bytes as ASCII JSON, so that an answer can repeat it.
   func label(_ name: String) throws(RPCError) -> String? {
     guard let text = try string(name) else { return nil }
-    guard !text.isEmpty else { throw .invalidParams(member: path(name), "\(path(name)) must not be empty") }
+    guard !text.isEmpty else { throw refusal(of: name, "must not be empty") }
     guard text.asciiJSONLength <= 8192 else {
-      throw .invalidParams(member: path(name), "\(path(name)) must not be longer than 8192 bytes of ASCII JSON")
+      throw refusal(of: name, "must not be longer than 8192 bytes of ASCII JSON")
     }
     return text
   }
@@ -57,17 +73,20 @@ struct Parameters {
     switch value(name) {
     case nil: return nil
     case .bool(let flag): return flag
-    default: throw .invalidParams(member: path(name), "\(path(name)) must be true or false")
+    default: throw refusal(of: name, "must be true or false")
     }
+  }
+
+  /// Refuses false for a flag that can only be true.
+  func requireTrue(_ name: String) throws(RPCError) {
+    guard try flag(name) == true else { throw refusal(of: name, "must be true") }
   }
 
   func integer(_ name: String, in range: ClosedRange<Int64>) throws(RPCError) -> Int64? {
     switch value(name) {
     case nil: return nil
     case .integer(let number) where range.contains(number): return number
-    default:
-      throw .invalidParams(
-        member: path(name), "\(path(name)) must be an integer from \(range.lowerBound) to \(range.upperBound)")
+    default: throw refusal(of: name, "must be an integer from \(range.lowerBound) to \(range.upperBound)")
     }
   }
 
@@ -76,27 +95,41 @@ struct Parameters {
     case nil: return nil
     case .integer(let number) where range.contains(Double(number)): return Double(number)
     case .number(let number) where range.contains(number): return number
-    default:
-      throw .invalidParams(
-        member: path(name), "\(path(name)) must be a number from \(range.lowerBound) to \(range.upperBound)")
+    default: throw refusal(of: name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
+    }
+  }
+
+  func object(_ name: String) throws(RPCError) -> JSONObject? {
+    switch value(name) {
+    case nil: return nil
+    case .object(let object): return object
+    default: throw refusal(of: name, "must be an object")
     }
   }
 
   /// The members of an object that is a member.
   func object(_ name: String, known: [String]) throws(RPCError) -> Parameters? {
-    switch object[name] {
-    case nil: return nil
-    case .object(let object): return try Parameters(object, known: known, prefix: path(name) + ".")
-    default: throw .invalidParams(member: path(name), "\(path(name)) must be an object")
+    guard let object = try object(name) else { return nil }
+    return try Parameters(object, known: known, prefix: path(name) + ".")
+  }
+
+  /// The elements of an array of one or more of these names.
+  func names(_ name: String, among known: [String]) throws(RPCError) -> [String]? {
+    guard let value = value(name) else { return nil }
+    let refusal = refusal(of: name, "must be an array of one or more of \(known.joined(separator: ", "))")
+    guard case .array(let elements) = value, !elements.isEmpty else { throw refusal }
+    var names: [String] = []
+    for element in elements {
+      guard case .string(let name) = element, known.contains(name) else { throw refusal }
+      names.append(name)
     }
+    return names
   }
 
   func milliseconds(_ name: String) throws(RPCError) -> Duration? {
     guard let value = value(name) else { return nil }
     guard case .integer(let number) = value, 0...Quantity.maxMilliseconds ~= number else {
-      throw .invalidParams(
-        member: path(name),
-        "\(path(name)) must be a number of milliseconds, an integer from 0 to \(Quantity.maxMilliseconds)")
+      throw refusal(of: name, "must be a number of milliseconds, an integer from 0 to \(Quantity.maxMilliseconds)")
     }
     return .milliseconds(number)
   }
@@ -118,7 +151,7 @@ struct Parameters {
       return choice
     }
     let names = Choice.allCases.map(naming).joined(separator: ", ")
-    throw .invalidParams(member: path(name), "\(path(name)) must be one of \(names)")
+    throw refusal(of: name, "must be one of \(names)")
   }
 
   /// The name of the only one of these members that is present.
@@ -130,6 +163,13 @@ struct Parameters {
         "exactly one of \(names.joined(separator: ", ")) must be given")
     }
     return present[0]
+  }
+}
+
+extension RPCError {
+  /// - Parameter rule: continues a sentence that begins with the member.
+  static func refusal(of member: String, _ rule: String) -> RPCError {
+    .invalidParams(member: member, "\(member) \(rule)")
   }
 }
 

@@ -9,29 +9,38 @@ extension JSONWriter {
     if let url { member("url", url) }
     member("key", image.key)
     member("cache", image.cache.rawValue)
-    member("bytes", image.byteCount)
-    member("mediaType", image.mediaType)
-    if let format = image.format { member("format", format) }
-    if let width = image.width { member("width", width) }
-    if let height = image.height { member("height", height) }
+    member("bytes", image.content.byteCount)
+    members(of: image.content)
     if let path = image.path { member("path", path) }
     if let data = image.data { member("data", base64: data) }
     if let pixels = image.pixels { members(of: pixels) }
-    if let source = image.source { members(of: source) }
+    if let source = image.source { members(ofSource: source) }
     if let placeholder = image.placeholder { members(of: placeholder) }
     members(of: image.facts)
-    if let digest = image.digest { member("digest", "sha256-\(digest.hexadecimal)") }
+    if !image.content.digest.isEmpty { member("digest", "sha256-\(image.content.digest.hexadecimal)") }
     if image.isDamaged { member("damaged", true) }
-    // The URLs of a host have the same limit.
-    if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
-      member("finalURL", finalURL)
-    }
+    member("finalURL", short: image.finalURL)
+    if let expiresAt = image.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     member("kept", image.isKept)
-    if image.frames > 1 { member("frames", image.frames) }
-    if image.orientation != 1 { member("orientation", image.orientation) }
     if let response = image.response { member("response", ResponseFields.json(response)) }
     if image.attempts > 1 { member("attempts", image.attempts) }
     timing(of: image)
+  }
+
+  /// A text of a server. It is left out if it is longer than a URL of the host may be, so that a line stays short.
+  mutating func member(_ name: StaticString, short text: String?) {
+    if let text, text.asciiJSONLength <= ResourceURL.maximumLength { member(name, text) }
+  }
+
+  /// The facts about an image that have the same names wherever they are told.
+  mutating func members(of content: ImageDescription) {
+    member("mediaType", content.mediaType)
+    guard let header = content.header else { return }
+    member("format", header.format.rawValue)
+    if let width = header.width { member("width", width) }
+    if let height = header.height { member("height", height) }
+    if header.frames > 1 { member("frames", header.frames) }
+    if header.orientation != 1 { member("orientation", header.orientation) }
   }
 
   private mutating func timing(of image: LoadedImage) {
@@ -51,19 +60,12 @@ extension JSONWriter {
     member("url", url)
     member("key", image.key)
     member("cache", image.cache.rawValue)
-    if let length = image.probe.map({ $0.length }) ?? image.byteCount { member("bytes", length) }
+    if let length = image.probe.map({ $0.length }) ?? image.content.byteCount { member("bytes", length) }
     if let probe = image.probe { member("received", probe.received) }
-    member("mediaType", image.mediaType)
-    if let format = image.format { member("format", format) }
-    if let width = image.width { member("width", width) }
-    if let height = image.height { member("height", height) }
-    if image.frames > 1 { member("frames", image.frames) }
-    if image.orientation != 1 { member("orientation", image.orientation) }
-    if let finalURL = image.finalURL, finalURL.asciiJSONLength <= ResourceURL.maximumLength {
-      member("finalURL", finalURL)
-    }
-    if let tag = image.response?.headers["etag"] { member("etag", tag) }
-    if let date = image.response?.headers["last-modified"] { member("lastModified", date) }
+    members(of: image.content)
+    member("finalURL", short: image.finalURL)
+    member("etag", short: image.response?.headers["etag"])
+    member("lastModified", short: image.response?.headers["last-modified"])
     if image.attempts > 1 { member("attempts", image.attempts) }
     timing(of: image)
   }
@@ -80,16 +82,17 @@ extension JSONWriter {
     }
   }
 
-  private mutating func members(of source: LoadedImage.Source) {
+  private mutating func members(ofSource source: ImageDescription) {
     object("source") { writer in
       writer.member("bytes", source.byteCount)
-      writer.member("format", source.format)
-      if let width = source.width { writer.member("width", width) }
-      if let height = source.height { writer.member("height", height) }
+      guard let header = source.header else { return }
+      writer.member("format", header.format.rawValue)
+      if let width = header.width { writer.member("width", width) }
+      if let height = header.height { writer.member("height", height) }
     }
   }
 
-  private mutating func members(of placeholder: LoadedImage.Placeholder) {
+  private mutating func members(of placeholder: Placeholder) {
     object("placeholder") { writer in
       writer.member("thumbhash", base64: placeholder.thumbHash)
       let digits = String(placeholder.color & 0xFFFFFF, radix: 16)
@@ -97,7 +100,7 @@ extension JSONWriter {
     }
   }
 
-  private mutating func members(of facts: LoadedImage.Facts) {
+  private mutating func members(of facts: ImageFacts) {
     if let hash = facts.perceptualHash {
       let digits = String(hash, radix: 16)
       member("perceptualHash", String(repeating: "0", count: 16 - digits.count) + digits)
@@ -106,10 +109,11 @@ extension JSONWriter {
     if let gps = facts.gps, !gps.isEmpty { object("gps") { $0.members(of: gps) } }
   }
 
-  private mutating func members(of fields: [LoadedImage.Facts.Field]) {
-    for field in fields {
-      key(escaping: field.name)
-      switch field.value {
+  private mutating func members(of fields: [EXIFField: EXIFValue]) {
+    for field in EXIFField.allCases {
+      guard let found = fields[field] else { continue }
+      key(escaping: field.rawValue)
+      switch found {
       case .text(let text): value(text)
       case .number(let number): if let whole = Int64(exactly: number) { value(whole) } else { value(number) }
       }

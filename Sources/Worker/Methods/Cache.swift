@@ -2,22 +2,20 @@ internal import HTTPTypes
 internal import ImageStore
 internal import LineRPC
 internal import Loading
+internal import Platform
 internal import Text
 
 extension Session {
   /// Removes entries from the cache or from the negative cache.
-  func clear(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
+  func clear(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     let filters = Method.clear.parameters.filter { $0 != "tier" }
-    let params = try Parameters(params, known: Method.clear.parameters)
     let tiers = try params.choice("tier", Loader.Tiers.self) ?? .all
     let present = filters.filter(params.has)
     if present.count > 1 {
       throw .invalidParams(member: present[1], "at most one of \(filters.joined(separator: ", ")) may be given")
     }
     if present == ["failures"] {
-      guard try params.flag("failures") == true else {
-        throw .invalidParams(member: "failures", "failures must be true")
-      }
+      try params.requireTrue("failures")
       let count = loader.clearFailures()
       log.write(.cleared(token.id, ("failures", nil), nil, removed: count, bytes: 0))
       return answer(token) { $0.members(removed: count, bytes: 0) }
@@ -45,23 +43,20 @@ extension Session {
     case "prefix": return .prefix(try params.label("prefix") ?? "")
     case "host":
       guard let filter = ClearFilter.host(try params.string("host") ?? "") else {
-        throw .invalidParams(member: "host", "host must be a host name or name:port, without a scheme and a path")
+        throw params.refusal(of: "host", ClearFilter.hostRule)
       }
       return filter
     case "olderThanSeconds":
       return .olderThan(seconds: Int(try params.integer("olderThanSeconds", in: 0...(1 << 40)) ?? 0))
     case "expired":
-      guard try params.flag("expired") == true else {
-        throw .invalidParams(member: "expired", "expired must be true")
-      }
+      try params.requireTrue("expired")
       return .expired
     default: return .all
     }
   }
 
   /// Reports the state of the cache for a URL or key, without a transfer.
-  func query(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.query.parameters)
+  func query(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     var request =
       try params.one(of: ["url", "key"]) == "key"
       ? LoadParameters.request(forKey: params.label("key") ?? "", defaults)
@@ -73,13 +68,12 @@ extension Session {
   }
 
   /// Releases pixel regions that the host no longer uses.
-  func release(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.release.parameters)
+  func release(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     var path: String?
     if try params.one(of: ["path", "all"]) == "path" {
       path = try params.string("path")
-    } else if try params.flag("all") != true {
-      throw .invalidParams(member: "all", "all must be true")
+    } else {
+      try params.requireTrue("all")
     }
     loader.release(path) { [weak self] count in
       self?.answer(token) { $0.member("released", count) }
@@ -87,8 +81,7 @@ extension Session {
   }
 
   /// Stores an image that the host supplies.
-  func store(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.store.parameters)
+  func store(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "url or key must be given")
     }
@@ -100,14 +93,10 @@ extension Session {
     }
     let content: Loader.Content
     if try params.one(of: ["path", "data"]) == "path" {
-      let path = try params.string("path") ?? ""
-      guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-        throw .invalidParams(member: "path", "path must be an absolute path")
-      }
-      content = .file(path)
+      content = .file(try params.absolutePath("path") ?? "")
     } else {
       guard let bytes = Base64.decode(try params.string("data") ?? "") else {
-        throw .invalidParams(member: "data", "data must be base64")
+        throw params.refusal(of: "data", "must be base64")
       }
       content = .bytes(bytes)
     }
@@ -131,6 +120,19 @@ extension ClearFilter {
     case .key, .prefix, .expired, .all, .every: nil
     }
   }
+
+  /// The end of a sentence about a text that is no host.
+  static let hostRule = "must be a host name or name:port, without a scheme and a path"
+
+  /// The filter of `name` or `name:port`, with an IPv6 address in brackets; nil for any other text. The other
+  /// parts of a URL are refused and not dropped, since the filter may be for a removal.
+  static func host(_ text: String) -> ClearFilter? {
+    guard !text.utf8.contains(where: { $0 <= 0x20 || "/\\?#@".utf8.contains($0) }), text.last != ":",
+      let url = try? ResourceURL("http://\(text)/")
+    else { return nil }
+    let hasPort = text.last != "]" && text.contains(":")
+    return .host(url.host, port: hasPort ? url.port : nil)
+  }
 }
 
 extension JSONWriter {
@@ -139,17 +141,19 @@ extension JSONWriter {
     member("bytes", bytes)
   }
 
-  fileprivate mutating func members(of report: Loader.CacheReport) {
+  mutating func members(of report: Loader.CacheReport) {
     member("memory", report.isInMemory)
     member("disk", report.isOnDisk)
     member("fresh", report.isFresh)
     if let path = report.path { member("path", path) }
-    if let bytes = report.byteCount { member("bytes", bytes) }
-    if let storedAt = report.storedAt { member("storedAt", Timestamp.format(storedAt)) }
+    if let stored = report.stored {
+      member("bytes", stored.content.byteCount)
+      member("storedAt", Timestamp.format(stored.storedAt))
+    }
     if let expiresAt = report.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     if let usedAt = report.usedAt { member("usedAt", Timestamp.format(usedAt)) }
     if let uses = report.uses { member("uses", uses) }
-    if let tag = report.entityTag, tag.asciiJSONLength <= 8192 { member("etag", tag) }
+    member("etag", short: report.stored?.headers["etag"])
     if let directory = report.directory { member("directory", directory) }
     if report.variants > 0 { member("variants", report.variants) }
     list("varying", report.varyingFields)

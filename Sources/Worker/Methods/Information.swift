@@ -6,39 +6,29 @@ internal import LineRPC
 internal import Loading
 internal import Platform
 internal import Text
+internal import Threads
 
 extension Session {
-  /// Describes the worker and its capabilities, and applies the given options. Only a decoder knows the formats, and its
-  /// start takes longer than that of the worker.
-  func initialize(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.initialize.parameters)
+  /// Describes the worker and its capabilities, and applies the given options. Only a decoder knows the formats, and
+  /// its start takes longer than that of the worker.
+  func initialize(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     if let version = params.value("protocolVersion"), version != .integer(1) {
-      var error = RPCError.invalidParams(member: "protocolVersion", "protocolVersion must be the integer 1")
+      var error = params.refusal(of: "protocolVersion", "must be the integer 1")
       error.details.set("supported", .array([.integer(1)]))
       throw error
     }
-    var (name, version): (String?, String?)
-    if let client = params.value("client") {
-      guard case .object(let client) = client else {
-        throw .invalidParams(member: "client", "client must be an object")
-      }
-      let names = try Parameters(client, known: ["name", "version"])
-      (name, version) = try (names.string("name"), names.string("version"))
-    }
+    let client = try params.object("client", known: ["name", "version"])
+    let (name, version) = try (client?.string("name"), client?.string("version"))
     let wantsFormats = try params.flag("formats") ?? false
     var changed: [String] = []
-    if let value = params.value("options") {
-      guard case .object(let object) = value else {
-        throw .invalidParams(member: "options", "options must be an object")
-      }
+    if let object = try params.object("options") {
       apply(try options.changed(by: object, tierIsOn: storage.tier != nil))
       changed = object.members.map(\.name)
     }
     log.write(.hostInitialized(token.id, client: name, version: version, changed: changed))
     guard wantsFormats else { return answerInitialize(token, nil) }
-    let source = WorkSource()
     loader.decoder.formats { formats in
-      LoadingActor.run(for: source) { [weak self] in self?.answerInitialize(token, formats) }
+      LoadingActor.run { [weak self] in self?.answerInitialize(token, formats) }
     }
   }
 
@@ -84,10 +74,24 @@ extension Session {
   }
 
   /// Reports counters and the current state.
-  func stats(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    _ = try Parameters(params, known: Method.stats.parameters)
+  func stats(_ token: RequestToken) {
     collectFigures { [weak self] figures in
       self?.answer(token) { $0.members(of: figures.loader, figures.resolver, figures.requests, uptime: figures.uptime) }
+    }
+  }
+
+  /// Returns the metrics as OpenMetrics. The text is made on the disk thread.
+  func metrics(_ token: RequestToken) {
+    collectFigures { [weak self, storage] figures in
+      storage.executor.run {
+        let text = MetricsText.openMetrics.text(of: figures.families(.current()))
+        LoadingActor.run {
+          self?.answer(token) { writer in
+            writer.member("contentType", MetricsText.contentType)
+            writer.member("text", text)
+          }
+        }
+      }
     }
   }
 }
@@ -104,14 +108,14 @@ extension Options {
         throw .invalidParams(member: member.name, "unknown option \(member.name.quotable)\(hint)")
       }
       guard definition.isRuntime else {
-        throw .invalidParams(member: member.name, "\(member.name) can only be set on the command line")
+        throw .refusal(of: member.name, "can only be set on the command line")
       }
       if let problem = definition.set(member.value, in: &changed) {
-        throw .invalidParams(member: member.name, "\(member.name) \(problem)")
+        throw .refusal(of: member.name, problem)
       }
     }
     guard (changed.diskLimit > 0) == tierIsOn else {
-      throw .invalidParams(member: "diskLimit", "diskLimit cannot turn the disk tier on or off while the worker runs")
+      throw .refusal(of: "diskLimit", "cannot turn the disk tier on or off while the worker runs")
     }
     if let problem = changed.transportConfiguration.problem() {
       let member = object.members.last { ["network", "proxy"].contains($0.name) }?.name ?? "network"
@@ -185,8 +189,6 @@ extension JSONWriter {
       writer.member("entries", statistics.disk.entries)
       writer.member("bytes", statistics.disk.bytes)
       writer.member("limit", statistics.disk.limit)
-      writer.member("pinned", statistics.disk.pinned.entries)
-      writer.member("pinnedBytes", statistics.disk.pinned.bytes)
       writer.member("evicted", statistics.disk.evicted.total)
       writer.object("evictedFor") { writer in
         writer.member("limit", statistics.disk.evicted.limit)
@@ -220,7 +222,7 @@ extension JSONWriter {
       if let phase = entry.latest.phase { writer.member("phase", phase.rawValue) }
       writer.member("time", Timestamp.format(entry.latest.time))
     }
-    if let hint = FailureHints.hint(for: entry.kind) { member("hint", hint) }
+    if let hint = ProtocolDocument.hint(for: entry.kind) { member("hint", hint) }
     endObject()
   }
 

@@ -9,8 +9,18 @@ internal import Text
 
 extension Session {
   /// Loads one image.
-  func load(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    load(try LoadParameters.request(params, known: Method.load.parameters, defaults), token)
+  func load(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
+    load(try LoadParameters.request(params, defaults), token)
+  }
+
+  /// Reports the properties of an image, from the cache or from the first bytes of its file.
+  func probe(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
+    var request = try LoadParameters.request(params, defaults)
+    request.isProbe = true
+    request.delivery = .none
+    request.wantsResponse = true
+    request.events = []
+    load(request, token)
   }
 
   /// Answers a load or a probe.
@@ -33,13 +43,9 @@ extension Session {
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  /// - Parameter known: the names of the method's parameters, all or some of those of `load`.
-  static func request(
-    _ object: JSONObject, known: [String], _ defaults: LoadDefaults
-  ) throws(RPCError) -> LoadRequest {
-    let params = try Parameters(object, known: known)
-    guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
-    var request = try request(for: url, key: params.label("key"), defaults)
+  /// - Parameter params: all or some of those of `load`.
+  static func request(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+    var request = try request(for: params.requiredString("url"), key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
     return request
   }
@@ -58,11 +64,11 @@ enum LoadParameters {
     request.saveTo = try saveTo(params)
     request.validation = try params.choice("validate") ?? .header
     if request.delivery == .pixels, request.saveTo != nil {
-      throw .invalidParams(member: "saveTo", "saveTo must not be combined with deliver pixels")
+      throw params.refusal(of: "saveTo", "must not be combined with deliver pixels")
     }
     let transform = try TransformParameters.read(params)
     if request.delivery == .pixels, transform?.frames == .all {
-      throw .invalidParams(member: "transform.frames", "transform.frames must not be all with deliver pixels")
+      throw params.refusal(of: "transform.frames", "must not be all with deliver pixels")
     }
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
@@ -88,7 +94,7 @@ enum LoadParameters {
         return defaults.request(
           url: DataURL.echo(url), source: .inline(bytes: data.body, mediaType: data.mediaType), key: key)
       } catch {
-        throw .invalidParams(member: "url", "url must be a valid data: URL: \(error)")
+        throw .refusal(of: "url", "must be a valid data: URL: \(error)")
       }
     }
     do throws(ResourceURLError) {
@@ -111,10 +117,9 @@ enum LoadParameters {
 
   /// The fields of `headers`, which replace the options' fields of the same names.
   static func fields(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadHeaders {
-    guard let value = params.value("headers") else { return defaults.fields }
-    guard case .object(let object) = value else { throw .invalidParams(member: "headers", "headers must be an object") }
+    guard let object = try params.object("headers") else { return defaults.fields }
     guard object.members.count <= maxHeaders else {
-      throw .invalidParams(member: "headers", "headers must not have more than \(maxHeaders) fields")
+      throw params.refusal(of: "headers", "must not have more than \(maxHeaders) fields")
     }
     var requestFields = HeaderFields()
     for member in object.members {
@@ -123,8 +128,7 @@ enum LoadParameters {
       }
       let name = member.name.lowercased()
       guard requestFields[name] == nil else {
-        throw .invalidParams(
-          member: "headers", "headers must not have \(name.quotable) twice (names are case-insensitive)")
+        throw params.refusal(of: "headers", "must not have \(name.quotable) twice (names are case-insensitive)")
       }
       requestFields[name] = text
     }
@@ -138,7 +142,7 @@ enum LoadParameters {
   private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
     guard let path = try params.string("saveTo") else { return nil }
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
-      throw .invalidParams(member: "saveTo", "saveTo must be the absolute path of a file")
+      throw params.refusal(of: "saveTo", "must be the absolute path of a file")
     }
     return path
   }
@@ -151,12 +155,12 @@ enum LoadParameters {
     _ params: Parameters, check: (String) -> String?
   ) throws(RPCError) -> [String] {
     guard case .array(let elements)? = params.value("events") else {
-      throw .invalidParams(member: "events", "events must be an array")
+      throw params.refusal(of: "events", "must be an array")
     }
     var names: [String] = []
     for element in elements {
       guard case .string(let name) = element else {
-        throw .invalidParams(member: "events", "events must be an array of strings")
+        throw params.refusal(of: "events", "must be an array of strings")
       }
       if let problem = check(name) {
         throw .invalidParams(member: "events", "an event \(problem) (given: \"\(name)\")")
@@ -168,23 +172,12 @@ enum LoadParameters {
 
   /// Returns the facts that a decoder computes, and notes the one that is already known.
   private static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
-    guard let value = params.value("facts") else { return [] }
     let known = "digest"
-    let names = ([known] + FactSet.named.map(\.name)).joined(separator: ", ")
-    let problem = RPCError.invalidParams(member: "facts", "facts must be an array of one or more of \(names)")
-    guard case .array(let elements) = value, !elements.isEmpty else { throw problem }
-    var facts: FactSet = []
-    for element in elements {
-      guard case .string(let name) = element else { throw problem }
-      if name == known {
-        request.wantsDigest = true
-      } else if let computed = FactSet.named.first(where: { $0.name == name }) {
-        facts.formUnion(computed.fact)
-      } else {
-        throw problem
-      }
+    guard let names = try params.names("facts", among: [known] + FactSet.named.map(\.name)) else { return [] }
+    request.wantsDigest = names.contains(known)
+    return FactSet.named.reduce(into: []) { facts, named in
+      if names.contains(named.name) { facts.formUnion(named.fact) }
     }
-    return facts
   }
 
   private static func digest(_ params: Parameters) throws(RPCError) -> [UInt8]? {
@@ -193,8 +186,7 @@ enum LoadParameters {
     guard text.hasPrefix("sha256-"), let digest = [UInt8](hexadecimal: encoded) ?? Base64.decode(String(encoded)),
       digest.count == 32
     else {
-      throw .invalidParams(
-        member: "digest", "digest must be sha256- and the 32 bytes of a SHA-256 in hexadecimal or base64")
+      throw params.refusal(of: "digest", "must be sha256- and the 32 bytes of a SHA-256 in hexadecimal or base64")
     }
     return digest
   }

@@ -36,12 +36,12 @@ enum Method: String, CaseIterable {
     }
   }
 
-  /// Refuses a request that has a parameter, or a misspelled `params`, outside of `params`: without it, a `clear` of one
-  /// host would clear the whole cache.
+  /// Refuses a request that has a parameter, or a misspelled `params`, outside of `params`: without it, a `clear` of
+  /// one host would clear the whole cache.
   func check(_ request: Request) throws(RPCError) {
     for name in request.ignoredMembers {
       if parameters.contains(name) {
-        throw .invalidParams(member: name, "\(name) must be within params")
+        throw .refusal(of: name, "must be within params")
       }
       if ["params"].nearest(to: name) != nil {
         throw .invalidParams(member: name, "unknown member \(name.quotable) of the request (did you mean params?)")
@@ -53,7 +53,10 @@ enum Method: String, CaseIterable {
   ///
   /// - Throws: for invalid parameters, before any effect.
   @LoadingActor
-  func perform(in session: Session, _ params: JSONObject, _ token: RequestToken) throws(RPCError) {
+  func perform(in session: Session, _ object: JSONObject, _ token: RequestToken) throws(RPCError) {
+    // It explains itself why it refuses a member.
+    if self == .configure { return try session.configure(object, token) }
+    let params = try Parameters(object, known: parameters)
     switch self {
     case .initialize: try session.initialize(params, token)
     case .load: try session.load(params, token)
@@ -61,15 +64,15 @@ enum Method: String, CaseIterable {
     case .probe: try session.probe(params, token)
     case .cancel: try session.cancel(params, token)
     case .prioritize: try session.prioritize(params, token)
-    case .pause: try session.setPaused(true, params, token)
-    case .resume: try session.setPaused(false, params, token)
+    case .pause: session.setPaused(true, token)
+    case .resume: session.setPaused(false, token)
     case .query: try session.query(params, token)
     case .store: try session.store(params, token)
     case .clear: try session.clear(params, token)
     case .release: try session.release(params, token)
-    case .stats: try session.stats(params, token)
-    case .metrics: try session.metrics(params, token)
-    case .configure: try session.configure(params, token)
+    case .stats: session.stats(token)
+    case .metrics: session.metrics(token)
+    case .configure: break  // See above.
     case .trace: try session.trace(params, token)
     case .shutdown: try session.shutdown(params, token)
     }

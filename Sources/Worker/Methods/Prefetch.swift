@@ -4,11 +4,10 @@ internal import Loading
 
 extension Session {
   /// Loads many images into the cache, with one answer for all of them.
-  func prefetch(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.prefetch.parameters)
-    guard params.has("urls") else { throw .invalidParams(member: "urls", "urls must be given") }
+  func prefetch(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
+    guard params.has("urls") else { throw params.refusal(of: "urls", "must be given") }
     guard case .array(let elements)? = params.value("urls") else {
-      throw .invalidParams(member: "urls", "urls must be an array")
+      throw params.refusal(of: "urls", "must be an array")
     }
     let priority = try LoadParameters.priority(params) ?? .lowest
     let group = try params.label("group")
@@ -53,7 +52,7 @@ extension Session {
       return request(for: url, key: nil, refusals: &refusals)
     case .object(let object):
       let params = try Parameters(object, known: ["url", "key", "headers"])
-      guard let url = try params.string("url") else { throw .invalidParams(member: "url", "url must be given") }
+      let url = try params.requiredString("url")
       let (key, fields) = (try params.label("key"), try LoadParameters.fields(params, defaults))
       var request = request(for: url, key: key, refusals: &refusals)
       request?.fields = fields

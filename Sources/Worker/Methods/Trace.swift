@@ -17,10 +17,9 @@ extension Session {
   private enum TraceAction: String, CaseIterable { case start, stop }
 
   /// Starts or stops a trace.
-  func trace(_ params: JSONObject, _ token: RequestToken) throws(RPCError) {
-    let params = try Parameters(params, known: Method.trace.parameters)
+  func trace(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     guard let action = try params.choice("action", TraceAction.self) else {
-      throw .invalidParams(member: "action", "action must be given: start or stop")
+      throw params.refusal(of: "action", "must be given: start or stop")
     }
     switch action {
     case .start: try startTrace(params, token)
@@ -29,11 +28,8 @@ extension Session {
   }
 
   private func startTrace(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
-    guard let path = try params.string("path") else {
-      throw .invalidParams(member: "path", "path must be given: the absolute path of the trace's file")
-    }
-    guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-      throw .invalidParams(member: "path", "path must be an absolute path")
+    guard let path = try params.absolutePath("path") else {
+      throw params.refusal(of: "path", "must be given: the absolute path of the trace's file")
     }
     let limit = try params.integer("limit", in: TraceRecorder.minLimit...(1 << 40)) ?? options.traceLimit
     switch tracing {
@@ -43,10 +39,9 @@ extension Session {
       throw .invalidParams(member: "action", "a trace is being written to \(recorder.path) already; stop it first")
     }
     tracing = .starting
-    let source = WorkSource()
     storage.executor.run { [log] in
       let opened = Result { () throws(TraceError) in try TraceRecorder.open(path, limit: limit, log) }
-      LoadingActor.run(for: source) { [weak self] in self?.traceOpened(opened, path, limit: limit, token) }
+      LoadingActor.run { [weak self] in self?.traceOpened(opened, path, limit: limit, token) }
     }
   }
 
@@ -75,14 +70,13 @@ extension Session {
 
   private func stopTrace(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     for name in ["path", "limit"] where params.has(name) {
-      throw .invalidParams(member: name, "\(name) may only be given with action start")
+      throw params.refusal(of: name, "may only be given with action start")
     }
     guard case .on(let recorder) = tracing else {
       throw .invalidParams(member: "action", "no trace is being recorded")
     }
-    let source = WorkSource()
     endTrace(recorder) { summary in
-      LoadingActor.run(for: source) { [weak self] in
+      LoadingActor.run { [weak self] in
         if let error = summary.error {
           let message = "the trace in \(recorder.path) is incomplete: \(error.message)"
           self?.answer(token, WireErrors.wire(LoadError(.io, message), url: nil))
@@ -92,6 +86,7 @@ extension Session {
             writer.member("events", summary.events)
             writer.member("bytes", summary.bytes)
             writer.member("dropped", summary.dropped)
+            writer.member("full", summary.isFull)
           }
         }
       }
@@ -120,8 +115,7 @@ extension TraceRecorder {
   static func open(_ path: String, limit: Int64, _ log: Log) throws(TraceError) -> TraceRecorder {
     let pieces = path.split(separator: "%p", omittingEmptySubsequences: false)
     let path = pieces.joined(separator: "\(getpid())")
-    return try TraceRecorder(path: path, limit: limit, label: "imageworker \(Version.current) (\(getpid()))") { error in
-      log.write(.traceFailed(path, error.message))
-    }
+    let label = "imageworker \(Version.current) (\(getpid()))"
+    return try TraceRecorder(path: path, limit: limit, label: label) { log.write(.traceFailed(path, $0)) }
   }
 }

@@ -22,7 +22,7 @@ enum TransformParameters {
     transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
     if transform.frames == .all, let format = transform.format, format != .webp {
-      throw .invalidParams(member: params.path("frames"), "transform.frames all can only be encoded as webp")
+      throw params.refusal(of: "frames", "all can only be encoded as webp")
     }
     transform.background = try color(params, "background") ?? transform.background
     transform.blur = try params.number("blur", in: Transform.blurs) ?? 0
@@ -35,16 +35,15 @@ enum TransformParameters {
   private static func fit(_ params: Parameters, _ transform: Transform) throws(RPCError) -> Transform.Fit {
     guard let fit: Transform.Fit = try params.choice("fit") else { return transform.fit }
     guard fit == .inside || (transform.width != nil && transform.height != nil) else {
-      throw .invalidParams(member: params.path("fit"), "\(params.path("fit")) \(fit.rawValue) needs width and height")
+      throw params.refusal(of: "fit", "\(fit.rawValue) needs width and height")
     }
     return fit
   }
 
   /// Reads a part of the source, or the part that a cover keeps. An object without sides is a focal point.
   private static func readCrop(_ params: Parameters, into transform: inout Transform) throws(RPCError) {
-    let path = params.path("crop")
-    let forms = RPCError.invalidParams(
-      member: path, "\(path) must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}")
+    let forms = params.refusal(
+      of: "crop", "must be attention, entropy, a point {x, y} or a rectangle {x, y, width, height}")
     switch params.value("crop") {
     case nil: return
     case .string:
@@ -57,16 +56,15 @@ enum TransformParameters {
     default: throw forms
     }
     guard transform.fit == .cover else {
-      throw .invalidParams(
-        member: path, "\(path) needs fit cover with width and height, unless it is a rectangle {x, y, width, height}")
+      throw params.refusal(
+        of: "crop", "needs fit cover with width and height, unless it is a rectangle {x, y, width, height}")
     }
   }
 
   private static func fraction(_ point: Parameters, _ name: String) throws(RPCError) -> Double {
     guard let number = try? point.number(name, in: Transform.fractions) else {
-      throw .invalidParams(
-        member: point.path(name),
-        "\(point.path(name)) of a point must be a fraction from 0 to 1; a rectangle also needs width and height")
+      throw point.refusal(
+        of: name, "of a point must be a fraction from 0 to 1; a rectangle also needs width and height")
     }
     // A negative zero becomes zero.
     return number + 0
@@ -85,7 +83,7 @@ enum TransformParameters {
     let digits = text.dropFirst()
     guard text.utf8.count == 7, text.hasPrefix("#"), digits.allSatisfy(\.isHexDigit),
       let color = UInt32(digits, radix: 16)
-    else { throw .invalidParams(member: params.path(name), "\(params.path(name)) must be a colour such as #ffffff") }
+    else { throw params.refusal(of: name, "must be a colour such as #ffffff") }
     return color
   }
 
@@ -107,7 +105,7 @@ extension Parameters {
 
   fileprivate func needed(_ name: String, in range: ClosedRange<Int>) throws(RPCError) -> Int {
     guard let number = try integer(name, in: range) else {
-      throw .invalidParams(member: path(name), "\(path(name)) must be given")
+      throw refusal(of: name, "must be given")
     }
     return number
   }

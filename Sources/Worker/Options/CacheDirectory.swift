@@ -2,6 +2,9 @@ internal import Platform
 
 /// The path of the cache directory.
 enum CacheDirectory {
+  /// The message if there is neither an option nor a default.
+  static let unknown = "HOME is not set; name a cache directory with --cache-dir"
+
   /// `$XDG_CACHE_HOME/imageworker`, else `~/.cache/imageworker` (XDG Base Directory Specification).
   static var standard: String? {
     if let base = environment("XDG_CACHE_HOME"), base.hasPrefix("/") { return base + "/imageworker" }
@@ -17,4 +20,9 @@ enum CacheDirectory {
   private static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
   }
+}
+
+extension Options {
+  /// The absolute path of the cache directory; nil without an option and a default.
+  var cachePath: String? { (cacheDirectory ?? CacheDirectory.standard).map(CacheDirectory.absolute) }
 }

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import Platform
 
 /// The numbers of transfers, connections and files for which the file descriptors of the process suffice.
@@ -22,4 +23,17 @@ struct DescriptorBudget: Equatable {
     transfers = max(1, (descriptors - reserve) / 6)
   }
 
+  /// The budget under the present limit of open files (RLIMIT_NOFILE), with one decoder per processor.
+  static var current: DescriptorBudget {
+    DescriptorBudget(descriptors: descriptorLimit() ?? .max, decoders: Processors.count)
+  }
+}
+
+/// The processors that this process may use.
+enum Processors {
+  /// The number of processors in the affinity mask (sched_getaffinity(2)) if the system has one, else of those online.
+  static var count: Int {
+    let allowed = Int(csystem_allowed_processors())
+    return allowed > 0 ? allowed : max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+  }
 }

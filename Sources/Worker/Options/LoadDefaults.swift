@@ -47,11 +47,15 @@ final class LoadDefaults: Sendable {
 
 extension Options {
   /// The options with the content of the cookie file. The file is not read again.
-  func readingCookies() throws(StoreError) -> Options {
+  func readingCookies() throws(ExitError) -> Options {
     guard let cookies else { return self }
-    let file = try HostFile(cookies)
     var options = self
-    options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+    do throws(StoreError) {
+      let file = try HostFile(cookies)
+      options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+    } catch {
+      throw ExitError(status: ExitStatus.noCookieFile, message: "the cookie file cannot be read: \(error.message)")
+    }
     return options
   }
 }

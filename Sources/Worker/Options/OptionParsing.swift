@@ -3,15 +3,6 @@ internal import LineRPC
 internal import Loading
 internal import Text
 
-/// The option that is refused, and the reason.
-public struct OptionError: Error {
-  public let option: String
-  /// Continues a sentence that begins with the option.
-  public let message: String
-  /// The value of `--log-format` before the refused option.
-  var logFormat = LogFormat.text
-}
-
 extension Options {
   public enum Invocation {
     case run(Options)
@@ -19,8 +10,6 @@ extension Options {
     case selfTest(Options)
     /// A command on a cache directory, with the arguments after `cache`.
     case cache([String])
-    /// The arguments after `replay`.
-    case replay([String])
   }
 
   /// Parses the arguments of a command line, without the program's name.
@@ -36,91 +25,46 @@ extension Options {
   }
 
   private static func parse(_ arguments: [String], into options: inout Options) throws(OptionError) -> Invocation {
+    if arguments.first == "cache" { return .cache(Array(arguments.dropFirst())) }
     var isSelfTest = false
-    var rest = arguments[...]
-    if rest.first == "cache" { return .cache(Array(rest.dropFirst())) }
-    if rest.first == "replay" { return .replay(Array(rest.dropFirst())) }
-    while let argument = rest.popFirst() {
+    var parser = OptionParser(
+      arguments[...], of: OptionDefinition.all, actions: ["help", "version", "describe", "self-test"],
+      help: "imageworker --help")
+    while let argument = try parser.next(setting: &options) {
       switch argument {
-      case "--help", "-h": return .help
-      case "--version": return .version
-      case "--describe": return .describe
-      case "--self-test":
-        isSelfTest = true
-        continue
-      default: break
-      }
-      guard argument.hasPrefix("--") else {
+      case .action("help"): return .help
+      case .action("version"): return .version
+      case .action("describe"): return .describe
+      case .action: isSelfTest = true
+      case .operand(let word):
+        // A misspelled `cache` would otherwise be hard to find.
         let hint =
-          nearestOption(to: argument) ?? nearestWord(to: argument)
+          ["cache"].nearest(to: word).map { "did you mean imageworker \($0)?" }
           ?? "requests are read from standard input (see --help)"
-        throw OptionError(option: argument.quotable, message: "is not an option; \(hint)")
-      }
-      let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let definition = OptionDefinition.all.first(where: { $0.name == parts[0] }) else {
-        if commands.contains(String(parts[0])) {
-          throw OptionError(option: "--\(parts[0])", message: "must not have a value")
-        }
-        let hint = nearestOption(to: argument) ?? "see --help"
-        throw OptionError(option: "--\(String(parts[0]).quotable)", message: "is not an option; \(hint)")
-      }
-      if case .flag(let path) = definition.kind {
-        if parts.count > 1 { throw OptionError(option: "--\(definition.name)", message: "must not have a value") }
-        options[keyPath: path] = true
-        continue
-      }
-      // A value that begins with - is more likely the next option; with = it is accepted.
-      let next = parts.count > 1 ? String(parts[1]) : rest.popFirst()
-      guard let value = next, parts.count > 1 || !value.hasPrefix("-") else {
-        let given = next.map { " (given: \"\($0.quotable)\")" } ?? ""
-        throw OptionError(
-          option: "--\(definition.name)", message: "must have a value: \(definition.placeholder)\(given)")
-      }
-      for element in definition.elements(of: value) {
-        if let problem = definition.set(element, in: &options) {
-          throw OptionError(option: "--\(definition.name)", message: problem + definition.quoted(element))
-        }
+        throw OptionError(option: word.quotable, message: "is not an option; \(hint)")
       }
     }
     return isSelfTest ? .selfTest(options) : .run(options)
   }
 
-  private static let commands = ["help", "version", "describe", "self-test"]
-
-  /// The end of a message about an unknown argument.
-  private static func nearestOption(to argument: String) -> String? {
-    let name = argument.drop { $0 == "-" }.prefix { $0 != "=" }
-    guard argument.hasPrefix("-") else { return nil }
-    return (OptionDefinition.all.map(\.name) + commands).nearest(to: String(name)).map { "did you mean --\($0)?" }
-  }
-
-  /// The same for an argument that is no option: a misspelled `cache` or `replay` would otherwise be hard to find.
-  private static func nearestWord(to argument: String) -> String? {
-    ["cache", "replay"].nearest(to: argument).map { "did you mean imageworker \($0)?" }
-  }
-
   /// The text that `--help` prints.
   public static var help: String {
-    let rows =
-      OptionDefinition.all.map { ("--\($0.name) \($0.placeholder)", $0.help) }
-      + [
+    let table = helpTable(
+      OptionDefinition.all.map { ($0.usage, $0.help) } + [
         ("--version", "print the version and exit"), ("--help, -h", "print this and exit"),
         ("--describe", "print the protocol as an OpenRPC document and exit"),
         ("--self-test", "check the installation, print what is found and what must be mended, and exit"),
-      ]
-    let width = rows.map(\.0.count).max() ?? 0
-    let table = rows.map { "  " + $0.0 + String(repeating: " ", count: width - $0.0.count + 2) + $0.1 }
+      ])
     return """
       usage: imageworker [options]
              imageworker cache COMMAND [options]
-             imageworker replay DIR [--check]
 
       Loads images for other programs. Reads JSON-RPC 2.0 requests from standard input, one per
       line, and writes responses and events to standard output, one per line.
 
           echo '{"id":1,"method":"load","params":{"url":"https://example.com/a.jpg"}}' | imageworker
 
-      \(table.joined(separator: "\n"))
+      \(table)
 
       imageworker cache lists, explains, verifies and clears a cache directory; see imageworker cache --help.
 
@@ -132,7 +76,21 @@ extension Options {
   }
 }
 
+/// Lines of two columns for a help.
+func helpTable(_ rows: [(String, String)]) -> String {
+  let width = rows.map(\.0.count).max() ?? 0
+  return rows.map { "  " + $0.0.padded(to: width + 2) + $0.1 }.joined(separator: "\n")
+}
+
+extension String {
+  /// The text with spaces at its end, so that it is at least `width` characters wide.
+  func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+}
+
 extension OptionDefinition {
+  /// The option with the placeholder of its value, as the help prints it.
+  var usage: String { placeholder.isEmpty ? "--\(name)" : "--\(name) \(placeholder)" }
+
   /// The elements of the value of a list with a separator; of any other value, itself.
   func elements(of value: String) -> [String] {
     guard case .list(_, let separator?, _) = kind else { return [value] }
@@ -143,51 +101,40 @@ extension OptionDefinition {
   /// text is refused, or nil.
   func set(_ text: String, in options: inout Options) -> String? {
     switch kind {
-    case .flag(let path):
-      options[keyPath: path] = true
-    case .count(let path, let range):
-      guard let value = Int(text), range.contains(value) else { return "must be an integer \(span(range))" }
-      options[keyPath: path] = value
-    case .limit(let path, let range):
-      guard text != "auto" else {
-        options[keyPath: path] = .auto
-        break
-      }
-      guard let value = Int(text), range.contains(value) else { return "must be auto or an integer \(span(range))" }
-      options[keyPath: path] = .fixed(value)
-    case .size(let path, let range):
-      guard let value = Quantity.size(text, kilo: 1024), range.contains(value) else {
-        return "must be a size \(span(range)) bytes, such as 500K, 128M or 1G"
-      }
-      options[keyPath: path] = value
-    case .pixels(let path):
-      guard let value = Quantity.size(text, kilo: 1000), Self.pixelCounts.contains(value) else {
-        return "must be a number \(span(Self.pixelCounts)), such as 500000 or 100M"
-      }
-      options[keyPath: path] = value
-    case .percent(let path):
-      let digits = text.hasSuffix("%") ? String(text.dropLast()) : text
-      guard let value = Int(digits), 0...100 ~= value else { return "must be a percentage from 0 to 100" }
-      options[keyPath: path] = value
-    case .duration(let path):
-      guard let value = Quantity.duration(text) else {
-        return "must be a duration of at most 36500d, such as 500ms, 15s, 5m, 2h or 7d"
-      }
-      options[keyPath: path] = value
-    case .text(let path, let check):
-      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
-      options[keyPath: path] = text
-    case .optionalText(let path, let check):
-      if let problem = check(text) ?? problem(inLengthOf: [text]) { return problem }
-      options[keyPath: path] = text
+    case .text, .optionalText: return set(.string(text), in: &options)
     case .list(let path, _, let check):
       if let problem = check(text) ?? problem(inLengthOf: options[keyPath: path] + [text]) { return problem }
       options[keyPath: path].append(text)
-    case .choice(let names, _, let set):
-      guard names.contains(text) else { return "must be one of \(names.joined(separator: ", "))" }
-      set(&options, text)
+      return nil
+    default:
+      guard let value = value(of: text), set(value, in: &options) == nil else { return textRequirement }
+      return nil
     }
-    return nil
+  }
+
+  /// The value that a text of the command line stands for in `configure`; nil if it has not the form of such a value.
+  private func value(of text: String) -> JSON? {
+    switch kind {
+    case .count: Int64(text).map(JSON.integer)
+    case .limit: text == "auto" ? .string(text) : Int64(text).map(JSON.integer)
+    case .size: Quantity.size(text, kilo: 1024).map(JSON.integer)
+    case .pixels: Quantity.size(text, kilo: 1000).map(JSON.integer)
+    case .percent: Int64(text.hasSuffix("%") ? text.dropLast() : text[...]).map(JSON.integer)
+    case .duration: Quantity.duration(text).map { .integer($0.milliseconds) }
+    case .flag, .text, .optionalText, .list, .choice: .string(text)
+    }
+  }
+
+  /// The texts that the command line accepts, as the end of a sentence that begins with the option.
+  private var textRequirement: String {
+    switch kind {
+    case .limit(_, let range): "must be auto or an integer \(span(range))"
+    case .size(_, let range): "must be a size \(span(range)) bytes, such as 500K, 128M or 1G"
+    case .pixels: "must be a number \(span(Self.pixelCounts)), such as 500000 or 100M"
+    case .percent: "must be a percentage from 0 to 100"
+    case .duration: Quantity.durationRule
+    default: requirement
+    }
   }
 
   /// The answer to `configure` contains five text options and must fit into a line of 60 kB.
@@ -207,16 +154,12 @@ extension OptionDefinition {
     case (.flag(let path), .bool(let flag)):
       options[keyPath: path] = flag
     case (.count(let path, let range), .integer(let number)):
-      guard let count = Int(exactly: number), range.contains(count) else {
-        return requirement
-      }
+      guard let count = Int(exactly: number), range.contains(count) else { return requirement }
       options[keyPath: path] = count
     case (.limit(let path, _), .string("auto")):
       options[keyPath: path] = .auto
     case (.limit(let path, let range), .integer(let number)):
-      guard let count = Int(exactly: number), range.contains(count) else {
-        return requirement
-      }
+      guard let count = Int(exactly: number), range.contains(count) else { return requirement }
       options[keyPath: path] = .fixed(count)
     case (.size(let path, let range), .integer(let number)):
       guard range.contains(number) else { return requirement }
@@ -317,41 +260,5 @@ enum RequestRate {
   static func interval(_ text: String) -> Duration? {
     guard text.hasSuffix("/s"), let rate = Double(text.dropLast(2)), range.contains(rate) else { return nil }
     return .seconds(1 / rate)
-  }
-}
-
-/// Numbers with units as users write them.
-enum Quantity {
-  /// 100 years.
-  static let maxMilliseconds: Int64 = 100 * 365 * 86_400_000
-
-  /// `500`, `500K`, `128M`, `1G`.
-  static func size(_ text: String, kilo: Int64) -> Int64? {
-    let unit: Int64? =
-      switch text.utf8.last?.asciiLowercased {
-      case UInt8(ascii: "k"): kilo
-      case UInt8(ascii: "m"): kilo * kilo
-      case UInt8(ascii: "g"): kilo * kilo * kilo
-      default: nil
-      }
-    return scaled(unit == nil ? text[...] : text.dropLast(), by: unit ?? 1)
-  }
-
-  /// `0`, `500ms`, `15s`, `5m`, `2h`, `7d`.
-  static func duration(_ text: String) -> Duration? {
-    if text == "0" { return .zero }
-    let units: [(String, Int64)] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
-    guard let (name, factor) = units.first(where: { text.hasSuffix($0.0) }),
-      let milliseconds = scaled(text.dropLast(name.count), by: factor), milliseconds <= maxMilliseconds
-    else { return nil }
-    return .milliseconds(milliseconds)
-  }
-
-  private static func scaled(_ digits: Substring, by factor: Int64) -> Int64? {
-    guard !digits.isEmpty, digits.utf8.allSatisfy(\.isASCIIDigit), let number = Int64(digits) else {
-      return nil
-    }
-    let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-    return overflow ? nil : product
   }
 }

@@ -60,7 +60,8 @@ struct OptionDefinition: Sendable {
   /// The refused value for the end of a message; empty for a secret option.
   func quoted(_ value: String) -> String { isSecret ? "" : " (given: \"\(value.quotable)\")" }
 
-  private static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
+  /// A choice among the cases of an enum.
+  static func choice<Choice: RawRepresentable & CaseIterable & Sendable>(
     _ path: OptionPath<Choice>
   ) -> Kind where Choice.RawValue == String {
     .choice(
@@ -70,10 +71,10 @@ struct OptionDefinition: Sendable {
 
   private static let anySize: ClosedRange<Int64> = 0...(1 << 60)
 
-  /// All options, in the order of `--help`. No other place lists them.
+  /// All options of the worker, in the order of `--help`. No other place lists them.
   static let all: [OptionDefinition] = [
     .init(
-      "cache-dir", "DIR", .optionalText(\.cacheDirectory, check: checkPath), runtime: false,
+      "cache-dir", "DIR", .optionalText(\.cacheDirectory, check: notEmpty), runtime: false,
       "directory of the disk cache [$XDG_CACHE_HOME/imageworker, else ~/.cache/imageworker]"),
     .init(
       "cache-namespace", "NAME", .text(\.cacheNamespace, check: checkNamespace), runtime: false,
@@ -154,7 +155,7 @@ struct OptionDefinition: Sendable {
       "header", "'Name: value'", .list(\.headers, separator: nil, check: { HeaderOption.problem(in: $0) }),
       secret: true, "header field of every request; 'Name;' is sent empty, 'Name:' is left out; repeatable"),
     .init(
-      "cookies", "FILE", .optionalText(\.cookies, check: checkPath), runtime: false,
+      "cookies", "FILE", .optionalText(\.cookies, check: notEmpty), runtime: false,
       "cookie file as for curl's --cookie, which must exist; read once, at the start"),
     .init("insecure", "", .flag(\.insecure), "accept any certificate"),
     .init(
@@ -172,25 +173,17 @@ struct OptionDefinition: Sendable {
       "error, warning, info or debug; the log goes to standard error [warning]"),
     .init("log-format", "text|json", choice(\.logFormat), "json writes a JSON object per line [text]"),
     .init(
-      "metrics-file", "FILE", .optionalText(\.metricsFile, check: checkPath), runtime: false,
+      "metrics-file", "FILE", .optionalText(\.metricsFile, check: notEmpty), runtime: false,
       "file for the metrics, written every 10 s and at the end, for node_exporter; one for each worker"),
     .init(
-      "trace", "FILE", .optionalText(\.trace, check: checkPath), runtime: false,
+      "trace", "FILE", .optionalText(\.trace, check: notEmpty), runtime: false,
       "file for a timeline of all loads, to open in Perfetto; %p is replaced by the process ID"),
     .init(
       "trace-limit", "SIZE", .size(\.traceLimit, TraceRecorder.minLimit...(1 << 40)), runtime: false,
-      "max. size of a trace; the oldest events are dropped [256M]"),
-    .init(
-      "record", "DIR", .optionalText(\.recordDirectory, check: checkPath), runtime: false,
-      "record the session into this directory, which is created; imageworker replay DIR repeats it"),
-    .init(
-      "record-redact-query", "", .flag(\.recordRedactsQueries), runtime: false,
-      "replace the values in query strings in the recording"),
+      "max. size of a trace; the trace ends when it is reached [256M]"),
   ]
 
-  private static let checkPath: @Sendable (String) -> String? = {
-    $0.isEmpty ? "must not be empty" : nil
-  }
+  static let notEmpty: @Sendable (String) -> String? = { $0.isEmpty ? "must not be empty" : nil }
 
   private static let checkNamespace: @Sendable (String) -> String? = {
     DiskTier.isValidNamespace($0) ? nil : "must be a valid folder name"

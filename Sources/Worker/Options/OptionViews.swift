@@ -3,20 +3,19 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import Loading
+internal import Platform
 
 /// The configurations of the modules that the options define.
 extension Options {
-  private var machine: Machine { replayedMachine ?? .current }
-
   /// `maxConcurrent`, limited by the available file descriptors.
   private var concurrentTransfers: TransferLimit {
-    maxConcurrent.count.map { .fixed(min($0, machine.descriptorBudget.transfers)) } ?? .auto
+    maxConcurrent.count.map { .fixed(min($0, DescriptorBudget.current.transfers)) } ?? .auto
   }
 
   var loaderSettings: LoaderSettings {
     var settings = LoaderSettings()
     settings.limits.maxConcurrent = concurrentTransfers
-    let budget = machine.descriptorBudget
+    let budget = DescriptorBudget.current
     settings.limits.maxTransfers = budget.transfers
     settings.limits.maxFinishing = min(settings.limits.maxFinishing, budget.finishing)
     settings.limits.maxPerOrigin = maxPerHost
@@ -32,7 +31,6 @@ extension Options {
     settings.maxPixels = Int(maxPixels)
     settings.failedTimeToLive = failedTimeToLive
     if robots == .obey { settings.robotsUserAgent = userAgent }
-    settings.limits.needsPermission = robots == .obey
     return settings
   }
 
@@ -47,12 +45,12 @@ extension Options {
     configuration.insecure = insecure
     configuration.fieldsLeftOut = headersLeftOut
     let maxTransfers = loaderSettings.limits.maxWindow
-    configuration.maxConnections = min(max(128, 4 * maxTransfers), machine.descriptorBudget.connections)
+    configuration.maxConnections = min(max(128, 4 * maxTransfers), DescriptorBudget.current.connections)
     return configuration
   }
 
   var decoderSettings: DecoderSettings {
-    DecoderSettings(count: decoders > 0 ? decoders : machine.processors, timeout: decodeTimeout.limit)
+    DecoderSettings(count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit)
   }
 
   /// The header fields of every request: those that the user set, and defaults for `accept` and `user-agent`.
@@ -74,8 +72,8 @@ extension Options {
       })
   }
 
-  /// The fraction of the file system that must stay free. In a replay none, since evictions depend on it.
-  var minFreeFraction: Double { replayedMachine == nil ? Double(minFree) / 100 : 0 }
+  /// The fraction of the file system that must stay free.
+  var minFreeFraction: Double { Double(minFree) / 100 }
 
   var verification: DiskTier.Verification {
     switch verify {

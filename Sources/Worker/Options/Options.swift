@@ -61,10 +61,8 @@ public struct Options: Sendable {
   public var trace: String?
   /// Bytes.
   public var traceLimit: Int64 = 256 << 20
-  public var recordDirectory: String?
-  public var recordRedactsQueries = false
-  /// The machine on which a replayed session was recorded; nil for this machine.
-  var replayedMachine: Machine?
+  /// Set only for a command of `imageworker cache`.
+  var command = CommandOptions()
 
   public init() {}
 

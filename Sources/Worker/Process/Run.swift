@@ -4,7 +4,6 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
-internal import Recording
 internal import Threads
 internal import Tracing
 
@@ -14,25 +13,30 @@ internal import Tracing
 /// network, for the disk, for writing lines and for signals. The calling thread waits for the end.
 ///
 /// - Parameter onStartError: receives the reason if the worker cannot start, instead of standard error.
-public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> Int32 {
+func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> Int32 {
   let streams = StandardStreams.take()
   Signals.block()
   raiseDescriptorLimit()
   let log = Log(level: parsedOptions.logLevel, format: parsedOptions.logFormat)
-  let (options, recorder, storage): (Options, Recorder?, DiskServices)
+  let (options, storage): (Options, DiskServices)
   let (metricsFile, trace): (MetricsFile?, TraceRecorder?)
-  do throws(StartError) {
+  do throws(ExitError) {
+    if let stream = streams.closed {
+      throw ExitError(
+        status: ExitStatus.inputOrOutput,
+        message: "\(stream) is closed; a worker reads requests from standard input and writes answers to standard "
+          + "output")
+    }
     if let limit = descriptorLimit(), limit < minDescriptors {
-      throw StartError(
-        message: "the process may open \(limit) files at once and needs \(minDescriptors); raise the limit (ulimit -n)",
-        status: EX_OSERR)
+      throw ExitError(
+        status: EX_OSERR,
+        message: "the process may open \(limit) files at once and needs \(minDescriptors); raise the limit (ulimit -n)")
     }
     if let problem = parsedOptions.transportConfiguration.problem() {
-      throw StartError(message: problem, status: EX_USAGE)
+      throw .usage(problem)
     }
-    (options, recorder) = try startRecording(withCookies(parsedOptions), log)
-    LoadingActor.sequencer = recorder
-    storage = try openStorage(options, log, seed: recorder?.seed)
+    options = try parsedOptions.readingCookies()
+    storage = try openStorage(options, log)
     metricsFile = try openMetricsFile(options, log)
     trace = try openTrace(options, log)
   } catch {
@@ -46,59 +50,50 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
   log.write(.workerStarted(in: storage.directory))
   if DecoderExecutable.find() == nil { log.write(.decoderMissing) }
   if isatty(STDIN_FILENO) != 0 { printAlways(.inputTerminal, as: options.logFormat) }
-  let network = Transport(configuration: options.transportConfiguration)
-  let transport: any Transferring = recorder.map { RecordingTransport(network, recorder: $0) } ?? network
+  let transport = Transport(configuration: options.transportConfiguration)
   let decoders = DecoderPool(options.decoderSettings) { log.write(.decoder($0)) }
-  let decoder: any ImageDecoding = recorder.map { RecordingDecoder(decoders, recorder: $0) } ?? decoders
   let status = Locked<Int32?>(nil)
   let end: @Sendable (Int32) -> Void = { value in
     status.withLock { $0 = $0 ?? value }
     status.notify()
   }
   let session = Locked<Session?>(nil)
-  let withSession: @Sendable (Cause, @escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { cause, work in
-    LoadingActor.run(for: .host) { recorder.handle(cause) { session.withLock { $0 }.map(work) } }
+  let withSession: @Sendable (@escaping @LoadingActor @Sendable (Session) -> Void) -> Void = { work in
+    LoadingActor.run { session.withLock { $0 }.map(work) }
   }
   let writer = LineWriter(
     descriptor: streams.output,
     marks: LineWriter.Marks(high: OutputMarks.transfersWait, low: OutputMarks.transfersGoOn),
-    onRelief: { LoadingActor.run(for: .host) {} },
+    onRelief: { LoadingActor.run {} },
     // No one can receive further answers. Cancel all requests, start and save nothing more, and exit after the half
     // second in which the cache can store the bytes received so far.
     onClosed: { _ in
       end(ExitStatus.inputOrOutput)
-      withSession(.termination) { $0.terminate(for: .outputClosed) }
+      withSession { $0.terminate(for: .outputClosed) }
       usleep(500_000)
-      recorder?.finish()
       _exit(ExitStatus.inputOrOutput)
     })
-  LoadingActor.run(for: .host) {
-    let new = recorder.handle(.start) {
-      let loader = Loader(
-        transport: transport, storage: storage, decoder: decoder, settings: options.loaderSettings,
-        seed: recorder?.seed)
-      return Session(
-        options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
-        log: log, observer: recorder, onEnd: end)
-    }
+  LoadingActor.run {
+    let loader = Loader(
+      transport: transport, storage: storage, decoder: decoders, settings: options.loaderSettings)
+    let new = Session(
+      options: options, loader: loader, storage: storage, transport: transport, decoders: decoders, writer: writer,
+      log: log, onEnd: end)
     if let trace { new.begin(trace) }
     session.withLock { $0 = new }
-    LoadingActor.executor.setAfterBatch {
-      LoadingActor.assumeIsolated { recorder.handle(.advance) { new.advance() } }
-    }
+    LoadingActor.executor.setAfterBatch { LoadingActor.assumeIsolated { new.advance() } }
   }
-  let collect: MetricsFile.Collect = { completion in withSession(.figures) { $0.collectFigures { completion($0) } } }
+  let collect: MetricsFile.Collect = { completion in withSession { $0.collectFigures { completion($0) } } }
   metricsFile?.start(collect: collect)
-  Signals.onTermination { withSession(.termination) { $0.terminate(for: .signal) } }
+  Signals.onTermination { withSession { $0.terminate(for: .signal) } }
   let pendingBatches = Locked(0)
-  let input = recorder.map { InputRecorder($0, maxLine: Int(options.maxLine)) }
   LineReader(
-    descriptor: STDIN_FILENO, maxLine: Int(options.maxLine), observe: input?.observe,
+    descriptor: STDIN_FILENO, maxLine: Int(options.maxLine),
     handle: { batch in
       writer.waitForRoom(below: OutputMarks.requestsWait)
       // Decode one batch while the session handles the previous one.
       pendingBatches.wait { $0 < 2 ? ($0 += 1) : nil }
-      withSession(.input(input?.take() ?? [])) { session in
+      withSession { session in
         session.receive(batch)
         pendingBatches.withLock { $0 -= 1 }
         pendingBatches.notify()
@@ -106,13 +101,12 @@ public func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = ni
     },
     onEnd: { end in
       if case .failed(let code) = end { log.write(.inputFailed(code)) }
-      withSession(.endOfInput(failed: end != .endOfInput)) { $0.endOfInput(failed: end != .endOfInput) }
+      withSession { $0.endOfInput(failed: end != .endOfInput) }
     })
   let result = status.wait { $0 }!
   metricsFile?.finish(collect: collect)
   decoders.shutDown()
   storage.close()
-  recorder?.finish()
   return writer.finish() ? result : ExitStatus.inputOrOutput
 }
 
@@ -124,6 +118,21 @@ enum ExitStatus {
   static let noCacheDirectory = EX_CANTCREAT
   /// Standard input cannot be read, or standard output is closed.
   static let inputOrOutput = EX_IOERR
+}
+
+/// The facts that determine the exit status of a session.
+struct SessionOutcome {
+  /// Whether a request ended in an error.
+  var hasFailures = false
+  var wasCancelledBySignal = false
+  /// Whether the input ended because it could not be read.
+  var hasLostInput = false
+
+  /// - Parameter reportingFailures: the option `--exit-status`.
+  func exitStatus(reportingFailures: Bool) -> Int32 {
+    if hasLostInput { return ExitStatus.inputOrOutput }
+    return reportingFailures && (hasFailures || wasCancelledBySignal) ? ExitStatus.failures : 0
+  }
 }
 
 /// The amounts of unread output, in bytes, at which work stops and resumes.

@@ -7,7 +7,7 @@ internal import Platform
 /// if something must be mended.
 ///
 /// The session loads a small image as a thumbnail, so that cache, decoder and sandbox work as they do for a host.
-public func selfTest(_ options: Options) -> Int32 {
+func selfTest(_ options: Options) -> Int32 {
   var report = SelfTestReport()
   report.add(.ok, "version", "imageworker \(Version.current), protocol 1")
   switch SelfTestSession.run(options) {
@@ -45,7 +45,6 @@ private enum SelfTestSession {
     var options = options
     // The report says what a warning would. The options that end a session early do not apply to this one.
     options.logLevel = .error
-    options.recordDirectory = nil
     options.metricsFile = nil
     let defaults = Options()
     (options.maxLine, options.deadline) = (defaults.maxLine, defaults.deadline)

@@ -5,7 +5,6 @@ internal import ImageStore
 internal import LineRPC
 internal import Loading
 internal import Platform
-internal import Recording
 internal import Threads
 
 /// The connection to the host: receives requests and sends responses and events.
@@ -17,7 +16,7 @@ final class Session {
   private(set) var defaults: LoadDefaults
   let loader: Loader
   let storage: DiskServices
-  let transport: any Transferring
+  let transport: Transport
   let decoders: DecoderPool
   let writer: LineWriter
   let log: Log
@@ -27,13 +26,15 @@ final class Session {
   var tracker = RequestTracker()
   var counts = RequestCounts()
   var tracing = Tracing.off
-  let startedAt = LoadingActor.now
+  let startedAt = Instant.now
   /// Unix seconds.
   let startTime = WallClock.now
   private var outcome = SessionOutcome()
-  private var shutdownReason: ShutdownReason?
+  /// Whether the session accepts no further requests.
+  private var isEnding = false
+  /// The `shutdown` request that is answered last.
+  private var shutdownRequest: RequestToken?
   private var drainState = DrainState.notYet
-  private let observer: (any SessionObserver)?
   private let onEnd: @Sendable (Int32) -> Void
 
   /// The progress of the drain between the last answer and the end, in which cancelled work closes its files.
@@ -53,31 +54,14 @@ final class Session {
     var cancelled = 0
   }
 
-  /// The reason why the session ends. It accepts no further requests.
-  private enum ShutdownReason {
-    case endOfInput
-    case shutdown(RequestToken)
-    case signal
-  }
-
-  /// - Parameters:
-  ///   - observer: a recorder or a replayer.
-  ///   - onEnd: called once with the exit status when all requests have been answered.
+  /// - Parameter onEnd: called once with the exit status when all requests have been answered.
   init(
-    options: Options, loader: Loader, storage: DiskServices, transport: any Transferring, decoders: DecoderPool,
-    writer: LineWriter, log: Log, observer: (any SessionObserver)? = nil,
-    onEnd: @escaping @Sendable (Int32) -> Void
+    options: Options, loader: Loader, storage: DiskServices, transport: Transport, decoders: DecoderPool,
+    writer: LineWriter, log: Log, onEnd: @escaping @Sendable (Int32) -> Void
   ) {
-    self.options = options
-    defaults = LoadDefaults(options)
-    self.loader = loader
-    self.storage = storage
-    self.transport = transport
-    self.decoders = decoders
-    self.writer = writer
-    self.log = log
-    self.observer = observer
-    self.onEnd = onEnd
+    (self.options, defaults) = (options, LoadDefaults(options))
+    (self.loader, self.storage, self.transport, self.decoders) = (loader, storage, transport, decoders)
+    (self.writer, self.log, self.onEnd) = (writer, log, onEnd)
   }
 
   // MARK: - In
@@ -105,7 +89,7 @@ final class Session {
     guard let method = Method(rawValue: request.method) else {
       return refuse(request, token, .methodNotFound(request.method, known: Method.allCases.map(\.rawValue)))
     }
-    guard shutdownReason == nil else {
+    guard !isEnding else {
       let error = LoadError(.shuttingDown, "the worker is shutting down")
       return refuse(request, token, WireErrors.wire(error, url: url(in: request.params)))
     }
@@ -162,7 +146,6 @@ final class Session {
 
   /// - Parameter isReplaceable: whether a later line about the same request may replace this one in the queue.
   func send(_ line: [UInt8], about token: RequestToken?, isReplaceable: Bool = false) {
-    observer?.sent(line)
     if isReplaceable, let token {
       writer.sendReplaceable(line, about: token, deferred: true)
     } else {
@@ -172,7 +155,7 @@ final class Session {
 
   /// Must be called after a line that may be large, so that the next is made only when the output has space for it.
   func pauseDeliveryIfCongested() {
-    if LoadingActor.observed(writer.isCongested) { loader.isOutputStuck = true }
+    if writer.isCongested { loader.isOutputStuck = true }
   }
 
   // MARK: - Settings
@@ -206,11 +189,11 @@ final class Session {
   /// Runs after each batch of work: starts work that may start, flushes the output, and ends the session when all
   /// requests have been answered. Returns the time at which it must run again.
   func advance() -> Instant? {
-    loader.isOutputStuck = LoadingActor.observed(writer.isCongested)
+    loader.isOutputStuck = writer.isCongested
     let next = loader.advance()
     if let event = loader.takeFailureEvent() { log.write(.failures(event)) }
     for change in loader.takeHealthChanges() {
-      log.write(.origin(change, at: LoadingActor.now))
+      log.write(.origin(change, at: .now))
       loader.trace?.healthChanged(change)
     }
     endIfDone()
@@ -225,10 +208,10 @@ final class Session {
 
   /// Ends the session after the input has ended or failed.
   func endOfInput(failed: Bool) {
-    guard shutdownReason == nil else { return }
+    guard !isEnding else { return }
     logEnding(failed ? .inputFailed(options.endOfInput) : .endOfInput(options.endOfInput))
     outcome.hasLostInput = failed
-    shutdownReason = .endOfInput
+    isEnding = true
     loader.isPaused = false
     if options.endOfInput == .cancel { _ = loader.cancel(.all) }
   }
@@ -236,7 +219,7 @@ final class Session {
   /// Ends the session for the `shutdown` method.
   func shutDown(_ mode: Options.EndMode, answering token: RequestToken) {
     logEnding(.shutdown(mode, token.id))
-    shutdownReason = .shutdown(token)
+    (isEnding, shutdownRequest) = (true, token)
     loader.isPaused = false
     if mode == .cancel { _ = loader.cancel(.all) }
   }
@@ -244,8 +227,7 @@ final class Session {
   /// Ends the session for a signal or closed output. All unanswered requests are answered with `cancelled`.
   func terminate(for reason: LogEvent.EndReason) {
     logEnding(reason)
-    // A `shutdown` request must still be answered.
-    if case .shutdown = shutdownReason {} else { shutdownReason = .signal }
+    isEnding = true
     outcome.wasCancelledBySignal = loader.cancel(.all) > 0
   }
 
@@ -254,29 +236,24 @@ final class Session {
   }
 
   private func endIfDone() {
-    switch shutdownReason {
-    case nil: return
-    case .shutdown(let token) where tracker.unanswered == 1 && tracker.isOpen(token):
-      answer(token) { _ in }
-    default: break
-    }
+    guard isEnding else { return }
+    if let token = shutdownRequest, tracker.unanswered == 1, tracker.isOpen(token) { answer(token) { _ in } }
     guard tracker.unanswered == 0 else { return }
     switch drainState {
     case .notYet:
       loader.cancelBackgroundWork()
       if !loader.isIdle {
-        drainState = .until(LoadingActor.now.advanced(by: Self.maxDrainTime))
+        drainState = .until(Instant.now.advanced(by: Self.maxDrainTime))
         return
       }
     case .until(let end):
-      guard loader.isIdle || end <= LoadingActor.now else { return }
+      guard loader.isIdle || end <= Instant.now else { return }
     case .over: return
     }
     drainState = .over
     if tracker.hasRefused { outcome.hasFailures = true }
     let status = outcome.exitStatus(reportingFailures: options.exitStatus)
-    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: LoadingActor.now).milliseconds))
-    observer?.ended(status: status)
+    log.write(.workerEnded(counts, exitStatus: status, uptime: startedAt.duration(to: .now).milliseconds))
     endTrace { [onEnd] in onEnd(status) }
   }
 }

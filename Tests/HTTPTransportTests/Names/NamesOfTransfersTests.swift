@@ -102,7 +102,7 @@ import Threads
   @Test func `a name that cannot exist is not asked`() throws {
     let names = ScriptedNameServer { _, _ in .address("127.0.0.1") }
     let transport = transport(names)
-    for host in ["nowhere.invalid", "a..b", "127.0.0.1.", "x.onion"] {
+    for host in ["nowhere.invalid", "a..b", "x.onion"] {
       #expect(try transport.get("http://\(host)/").error().kind == .resolve, "\(host)")
     }
     #expect(names.questions.isEmpty)
@@ -135,7 +135,10 @@ import Threads
   @Test func `the system resolves the names if it is configured to`() throws {
     let names = ScriptedNameServer { _, _ in .address("127.0.0.1") }
     let transport = transport(names) { $0.resolver = .system }
-    #expect(try transport.get("http://nowhere.invalid/").error().kind == .resolve)
+    // Without a network, the system does not know.
+    var list: UnsafeMutablePointer<addrinfo>?
+    let isCertain = getaddrinfo("nowhere.invalid", nil, nil, &list) == EAI_NONAME
+    #expect(try transport.get("http://nowhere.invalid/").error().kind == (isCertain ? .resolve : .unanswered))
     #expect(names.questions.isEmpty)
   }
 

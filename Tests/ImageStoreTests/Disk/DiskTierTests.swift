@@ -50,15 +50,12 @@ import Threads
     let tier = try await fixture.openTier()
     var draft = fixture.draft("https://a.test/1.jpg", partition: "me", varying: ["accept": "image/*", "x": ""])
     draft.finalURL = "https://b.test/1.jpg"
-    draft.width = 3
-    draft.height = 4
-    draft.frames = 5
-    draft.orientation = 6
+    draft.content.header = ImageHeader(.jpeg, width: 3, height: 4, frames: 5, orientation: 6)
     draft.headers.append("set-cookie", "a=1")
     draft.headers.append("set-cookie", "b=2")
     let stored = try await tier.store(bytes(5000), as: draft)
-    #expect(stored.byteCount == 5000)
-    #expect(stored.digest == SHA256.digest(of: bytes(5000)))
+    #expect(stored.content.byteCount == 5000)
+    #expect(stored.content.digest == SHA256.digest(of: bytes(5000)))
     #expect(await tier.look(up: draft.key, partition: "me") == [stored])
     #expect(try await tier.read(stored) == bytes(5000))
     #expect(await tier.check(stored))
@@ -67,8 +64,8 @@ import Threads
   @Test func `the file of an image is in a shard and has the extension of its format`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    for (format, ending) in [("jpeg", ".jpg"), ("svg", ".svg"), ("../x", ".bin"), (nil, ".bin")] {
-      let stored = try await tier.store([1], as: fixture.draft("k\(ending)\(format ?? "")", format: format))
+    for (format, ending) in [(.jpeg, ".jpg"), (.svg, ".svg"), (nil, ".bin")] as [(ImageFormat?, String)] {
+      let stored = try await tier.store([1], as: fixture.draft("k\(ending)", format: format))
       let path = tier.absolutePath(of: stored)
       #expect(path.hasSuffix(ending))
       #expect(path.hasPrefix(fixture.directory + "/test/"))

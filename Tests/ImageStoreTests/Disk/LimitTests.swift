@@ -196,7 +196,7 @@ import Threads
     #expect(await tier.counts.bytes == 20 * 4096)
     #expect(fixture.bytesOnDisk == 20 * 4096)
     let stored = try await tier.store(.spool(spool), as: fixture.draft("big"), delivered: false)
-    #expect(stored.digest == SHA256.digest(of: bytes(4097)))
+    #expect(stored.content.digest == SHA256.digest(of: bytes(4097)))
     #expect(try await tier.read(stored) == bytes(4097))
     #expect(await tier.counts.bytes == 20 * 4096)
     #expect(fixture.imageFiles.allSatisfy { !$0.hasSuffix(".tmp") })
@@ -253,7 +253,7 @@ import Threads
       let key = "k\(random.next() % 40)"
       fixture.advance(1)
       model.now = fixture.now
-      switch random.next() % 23 {
+      switch random.next() % 20 {
       case 0..<10:
         let content = bytes(Int(random.next() % 12_000), UInt8(truncatingIfNeeded: step))
         let delivered = random.next() % 4 == 0
@@ -268,7 +268,6 @@ import Threads
         let matching = model.entries.filter { $0.key.hasPrefix("k1") }.count
         #expect(await tier.clear(.prefix("k1")).removed == matching, place)
         model.remove { $0.key.hasPrefix("k1") }
-        model.pins = model.pins.filter { !$0.hasPrefix("k1") }
       case 16:
         await tier.trim()
         model.trim()
@@ -281,11 +280,6 @@ import Threads
         await tier.close()
         tier = try await fixture.openTier(limit: 20 * 4096)
         model.trimAt = fixture.now
-      case 19, 20:
-        let result = try? await tier.pin(.key(key), limit: 20 * 4096)
-        #expect(result?.totals == model.pin(key), place)
-      case 21:
-        #expect(try await tier.unpin(.key(key)) == model.unpin(key), place)
       default:
         await tier.flushUses()
         await tier.commitNow()
@@ -301,8 +295,6 @@ import Threads
       }
       #expect(keys == Set(model.entries.map(\.key)), place)
       #expect(await tier.counts.bytes == fixture.bytesOnDisk, place)
-      #expect(await tier.counts.pinned == model.pinTotals, place)
-      #expect(try await tier.pinnedRows() == model.pinTotals, place)
       if keys != Set(model.entries.map(\.key)) { return }
     }
   }
@@ -321,45 +313,18 @@ private struct Model {
   var entries: [Entry] = []  // least recently used first
   var pendingDeletions: [Entry] = []
   var trimAt: Int?
-  var pins: Set<String> = []
 
   func isRetained(_ entry: Entry) -> Bool { entry.deliveredAt + 61 > now }
 
   var size: Int { (entries + pendingDeletions).reduce(0) { $0 + $1.size } }
 
-  var pinTotals: PinTotals {
-    let pinned = entries.filter { pins.contains($0.key) }
-    return PinTotals(entries: pinned.count, bytes: Int64(pinned.reduce(0) { $0 + $1.size }))
-  }
-
-  mutating func pin(_ key: String) -> PinTotals? {
-    let before = pins
-    if entries.contains(where: { $0.key == key }) { pins.insert(key) }
-    if pinTotals.bytes * 10 <= limit * 9 || pins == before { return pinTotals }
-    pins = before
-    return nil
-  }
-
-  mutating func unpin(_ key: String) -> Int {
-    let before = pinTotals.entries
-    pins.remove(key)
-    return before - pinTotals.entries
-  }
-
   mutating func evict(for bytes: Int) {
-    evict(pinned: false, downTo: limit - bytes)
-    let excess = min(Int(pinTotals.bytes), size + bytes) - limit
-    if excess > 0 { evict(pinned: true, downTo: size - excess) }
+    var place = 0
+    while size > limit - bytes && place < entries.count {
+      if isRetained(entries[place]) { place += 1 } else { entries.remove(at: place) }
+    }
     if size + bytes > limit {
       trimAt = (entries + pendingDeletions).filter(isRetained).map { $0.deliveredAt + 61 }.min()
-    }
-  }
-
-  private mutating func evict(pinned: Bool, downTo goal: Int) {
-    var place = 0
-    while size > goal && place < entries.count {
-      let mayEvict = pins.contains(entries[place].key) == pinned && !isRetained(entries[place])
-      if mayEvict { entries.remove(at: place) } else { place += 1 }
     }
   }
 

@@ -16,7 +16,7 @@ import Threads
       let host = "http://h\(number % 5).test\(number % 3 == 0 ? ":81" : "")"
       let draft = fixture.draft(
         "\(host)/\(number % 11 == 0 ? "x" : "")\(number)", variant: number % 13 == 0 ? "w=1" : "",
-        format: number % 4 == 0 ? "png" : "jpeg", expiresAt: fixture.now + (number % 2 == 0 ? -1 : 1000))
+        format: number % 4 == 0 ? .png : .jpeg, expiresAt: fixture.now + (number % 2 == 0 ? -1 : 1000))
       let stored = try await tier.store([UInt8](repeating: 1, count: number % 17), as: draft)
       for _ in 0..<(number % 3) { await tier.markDelivered(stored.id, at: fixture.now) }
     }
@@ -45,7 +45,8 @@ import Threads
     let keys = all.map { Array($0.key.utf8) }
     #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) })
     let values: [(EntryOrder, (CacheEntry) -> Int)] = [
-      (.size, { -Int($0.byteCount) }), (.age, { $0.storedAt }), (.used, { -($0.lastUse ?? 0) }), (.uses, { -$0.uses }),
+      (.size, { -Int($0.content.byteCount) }), (.age, { $0.storedAt }), (.used, { -($0.lastUse ?? 0) }),
+      (.uses, { -$0.uses }),
     ]
     for (order, value) in values {
       let sorted = all.sorted { (value($0), $0.id) < (value($1), $1.id) }
@@ -70,7 +71,7 @@ import Threads
         filter.matches(
           StoredResponse(
             key: entry.key, url: entry.url, requestTime: 0, responseTime: 0, storedAt: entry.storedAt,
-            validatedAt: entry.validatedAt, expiresAt: entry.expiresAt, mediaType: ""), now: fixture.now)
+            validatedAt: entry.validatedAt, expiresAt: entry.expiresAt, content: entry.content), now: fixture.now)
       }
       #expect(try await listed(of: reader, filter) == expected, "\(filter)")
       #expect(try await listed(of: reader, filter, reversed: true) == expected.reversed(), "\(filter)")
@@ -90,17 +91,15 @@ import Threads
     let name: (UsageGroup.Kind, CacheEntry) -> String = { kind, entry in
       switch kind {
       case .kind: entry.variant.isEmpty ? "originals" : "variants"
-      case .format: entry.format ?? "unknown"
+      case .format: entry.content.format?.rawValue ?? "unknown"
       case .host: String(entry.url.dropFirst(7).prefix { $0 != "/" })
       }
     }
     for kind in UsageGroup.Kind.allCases {
       let groups = Dictionary(grouping: all) { name(kind, $0) }.map { name, entries in
-        UsageGroup(
-          kind: kind, name: name, entries: entries.count, bytes: entries.reduce(0) { $0 + $1.byteCount },
-          allocated: entries.reduce(0) { $0 + $1.allocated })
+        UsageGroup(kind: kind, name: name, sum: entries.reduce(into: EntrySum()) { $0 += $1.sum })
       }
-      let sorted = groups.sorted { (-$0.allocated, $0.name) < (-$1.allocated, $1.name) }
+      let sorted = groups.sorted { (-$0.sum.allocated, $0.name) < (-$1.sum.allocated, $1.name) }
       var found: [UsageGroup] = []
       while case let page = try await summary.groups(of: kind, after: found.last, limit: 3), !page.isEmpty {
         found += page

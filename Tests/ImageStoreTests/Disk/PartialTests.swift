@@ -1,4 +1,5 @@
 import Foundation
+import HTTPCaching
 import HTTPTypes
 import Platform
 import Testing
@@ -17,9 +18,10 @@ import Threads
   private func partial(_ identity: PartialRecord.Identity, url: String = "http://h/a", length: Int64? = nil)
     -> PartialRecord
   {
-    PartialRecord(
-      identity: identity, url: url, finalURL: url + "?end", validator: "\"v\"",
-      headers: ["etag": "\"v\"", "content-type": "image/png"], completeLength: length)
+    let response = PartialResponse(
+      url: url + "?end", headers: ["etag": "\"v\"", "content-type": "image/png"], validator: "\"v\"",
+      completeLength: length)
+    return PartialRecord(response, identity: identity, url: url)
   }
 
   private func begin(
@@ -51,7 +53,7 @@ import Threads
     #expect(await tier.counts.bytes == 8192)
     try await spool.append(bytes(4000, 4))
     let stored = try await tier.store(.spool(spool), as: fixture.draft("a"), delivered: false)
-    #expect(stored.digest == SHA256.digest(of: bytes(5000, 3) + bytes(4000, 4)))
+    #expect(stored.content.digest == SHA256.digest(of: bytes(5000, 3) + bytes(4000, 4)))
     #expect(try await tier.read(stored) == bytes(5000, 3) + bytes(4000, 4))
     #expect(fixture.imageFiles == [stored.file])
     #expect(await tier.counts.bytes == 12288)
@@ -270,7 +272,6 @@ import Threads
     let path = fixture.directory + "/test/index.sqlite"
     let index = try Database(path: path, mode: .readWrite)
     try index.dropVersion6()
-    try index.dropVersion5()
     try index.dropVersion4()
     try index.dropVersion3()
     try index.execute("DROP TABLE partials; PRAGMA user_version = 1")

@@ -127,11 +127,12 @@ import Threads
     #expect(fixture.warnings.withLock { $0.count } == 1)
   }
 
-  @Test func `a folder in place of the index disables the tier with one warning`() async throws {
+  @Test(arguments: ["folder", "pipe"])
+  func `what is no file in place of the index disables the tier with one warning`(kind: String) async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
-    try FileManager.default.createDirectory(
-      atPath: fixture.directory + "/test/index.sqlite", withIntermediateDirectories: false)
+    let path = fixture.directory + "/test/index.sqlite"
+    #expect((kind == "pipe" ? mkfifo(path, 0o600) : mkdir(path, 0o700)) == 0)
     await #expect(throws: StoreError.self) { try await fixture.openTier() }
     for _ in 0..<3 {
       #expect(await tier.look(up: "a").isEmpty)
@@ -174,6 +175,31 @@ import Threads
     #expect(await tier.look(up: "new") == [stored] || kind == "garbled pages")
     #expect(await tier.look(up: "newer").count == 1)
     #expect(fixture.warnings.withLock { $0.count } == (kind == "empty" ? 0 : 1))
+  }
+
+  @Test func `an index whose key leads to the row of another image is replaced`() async throws {
+    let fixture = Fixture()
+    let path = fixture.directory + "/test/index.sqlite"
+    let first = try await fixture.openTier()
+    for key in ["a", "b"] { _ = try await first.store([1], as: fixture.draft(key)) }
+    await first.close()
+    // The SQL index is hidden while a row changes, so that it keeps the old key.
+    let (root, sql) = try #require(
+      try Database(path: path, mode: .readWrite)
+        .prepare("SELECT rootpage, sql FROM sqlite_schema WHERE name = 'responses_by_key'")
+        .first { ($0.int(0), $0.text(1)) })
+    try Database(path: path, mode: .readWrite).execute(
+      "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'responses_by_key'")
+    try Database(path: path, mode: .readWrite).execute(
+      """
+      UPDATE responses SET key = 'c' WHERE key = 'a'; PRAGMA writable_schema = ON;
+      INSERT INTO sqlite_schema VALUES ('index', 'responses_by_key', 'responses', \(root), '\(sql)')
+      """)
+    let tier = try await fixture.openTier()
+    #expect(await tier.look(up: "a").isEmpty)
+    #expect(fixture.warnings.withLock { $0.count } == 1)
+    let stored = try await tier.store([2], as: fixture.draft("a"))
+    #expect(await tier.look(up: "a") == [stored])
   }
 
   @Test func `an index of a newer version is not changed, and causes one warning`() async throws {

@@ -11,9 +11,10 @@ import Threads
     var variant = original
     variant.id = 0
     variant.variant = name
-    variant.digest = []
+    variant.content.digest = []
     variant.metadata = DecodeMetadata(
-      source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
+      source: ImageDescription(
+        ImageHeader(.jpeg, width: 3), byteCount: original.content.byteCount, digest: original.content.digest))
     return variant
   }
 
@@ -73,7 +74,7 @@ import Threads
     }
     _ = try await tier.store([10], as: variant(of: new))
     var again = fixture.draft("a")
-    again.digest = new.digest
+    again.content.digest = new.content.digest
     await tier.remove(replacedBy: again)
     _ = try await tier.store([11], as: variant(of: new, "v1,w=2"))
     #expect(await tier.variants(of: "a") == ["v1,w=1", "v1,w=2"])
@@ -91,23 +92,23 @@ import Threads
     await tier.update(small)
     let found = await tier.look(up: "a")
     #expect(found.map(\.expiresAt) == [small.expiresAt] && found[0].headers["etag"] == "new")
-    #expect(found[0].mediaType == original.mediaType && found[0].digest == original.digest)
+    #expect(found[0].content == original.content)
   }
 
   @Test func `the memory tier treats variants like the disk tier`() {
     var tier = MemoryTier(limit: 1 << 20)
     let fixture = Fixture()
     var original = fixture.draft("a")
-    (original.id, original.digest) = (1, [1])
+    (original.id, original.content.digest) = (1, [1])
     var small = variant(of: original)
-    (small.id, small.digest) = (2, [2])
+    (small.id, small.content.digest) = (2, [2])
     tier.store(original, bytes: [1])
     tier.store(small, bytes: [2])
     original.expiresAt += 7
     tier.update(original)
     #expect(tier.look(up: "a", variant: "v1,w=1").map(\.response.expiresAt) == [original.expiresAt])
     var next = fixture.draft("a")
-    (next.id, next.digest) = (3, [3])
+    (next.id, next.content.digest) = (3, [3])
     tier.remove(replacedBy: next)
     #expect(tier.counts.entries == 0)
   }
@@ -120,7 +121,6 @@ import Threads
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
     try index.dropVersion6()
-    try index.dropVersion5()
     try index.dropVersion4()
     try index.dropVersion3()
     try index.execute("PRAGMA user_version = 2")
@@ -134,6 +134,25 @@ import Threads
 }
 
 extension VariantTests {
+  @Test func `an index of version 6 loses its pins in the migration`() async throws {
+    let fixture = Fixture()
+    let tier = try await fixture.openTier()
+    _ = try await tier.store([1], as: fixture.draft("a"))
+    await tier.close()
+    let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
+    try index.addPins()
+    try index.execute("PRAGMA user_version = 6")
+    let reader = try await fixture.openTier(mode: .readOnly)
+    #expect(await reader.look(up: "a").count == 1)
+    await reader.close()
+    let writer = try await fixture.openTier()
+    _ = try await writer.store([2], as: fixture.draft("b"))
+    #expect(await writer.counts.entries == 2)
+    #expect(await writer.clear(.olderThan(seconds: 0)).removed == 2)
+    #expect(await writer.counts.bytes == 0)
+    #expect(fixture.warnings.withLock { $0 }.isEmpty)
+  }
+
   @Test func `an index of version 3 counts its variants after the migration`() async throws {
     let fixture = Fixture()
     let tier = try await fixture.openTier()
@@ -142,7 +161,6 @@ extension VariantTests {
     await tier.close()
     let index = try Database(path: fixture.directory + "/test/index.sqlite", mode: .readWrite)
     try index.dropVersion6()
-    try index.dropVersion5()
     try index.dropVersion4()
     try index.execute("PRAGMA user_version = 3")
     let reader = try await fixture.openTier(mode: .readOnly)

@@ -14,9 +14,10 @@ import Threads
     var variant = original
     variant.id = 0
     variant.variant = "v1,w=1"
-    variant.digest = []
+    variant.content.digest = []
     variant.metadata = DecodeMetadata(
-      source: .init(digest: original.digest, byteCount: original.byteCount, format: "jpeg", width: 3, height: nil))
+      source: ImageDescription(
+        ImageHeader(.jpeg, width: 3), byteCount: original.content.byteCount, digest: original.content.digest))
     return variant
   }
 
@@ -49,7 +50,7 @@ import Threads
   /// A new version of "bytes" that may not be stored.
   private func update(_ fixture: Fixture) -> StoredResponse {
     var response = fixture.draft("bytes")
-    response.digest = SHA256.digest(of: content(3))
+    response.content.digest = SHA256.digest(of: content(3))
     return response
   }
 
@@ -80,7 +81,7 @@ import Threads
       rows += await tier.look(up: "bytes", variant: "v1,w=1")
       for row in rows {
         let read = FileManager.default.contents(atPath: tier.absolutePath(of: row)).map { [UInt8]($0) }
-        #expect(read == content(row.byteCount == 5001 ? 1 : 2), place)
+        #expect(read == content(row.content.byteCount == 5001 ? 1 : 2), place)
         #expect(await tier.check(row), place)
       }
       #expect(await tier.look(up: "spool").count == 1, place)

@@ -21,7 +21,7 @@ import Text
   }
 
   @Test func `a file name is parsed to its row and its worker, and foreign names are rejected`() {
-    let name = FileName(id: 0x0123_4567_89ab_cdef, digest: [0xde, 0xad, 0xbe, 0xef, 1], format: "jpeg")
+    let name = FileName(id: 0x0123_4567_89ab_cdef, digest: [0xde, 0xad, 0xbe, 0xef, 1], format: .jpeg)
     #expect(name.path == "ef/0123456789abcdef-deadbeef.jpg")
     #expect(FileName.parse("0123456789abcdef-deadbeef.jpg")?.id == name.id)
     #expect(FileName.parse("0123456789abcdef.tmp")?.isTemporary == true)

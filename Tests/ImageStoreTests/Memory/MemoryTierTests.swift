@@ -7,7 +7,7 @@ import Testing
   private func response(_ key: String, at time: Int = 0, varying: HeaderFields = [:]) -> StoredResponse {
     StoredResponse(
       id: Int64(time), key: key, url: key, varyingHeaders: varying, requestTime: time, responseTime: time,
-      storedAt: time, validatedAt: time, expiresAt: time, mediaType: "image/png")
+      storedAt: time, validatedAt: time, expiresAt: time, content: ImageDescription(mediaType: "image/png"))
   }
 
   @Test func `an entry larger than a tenth of the limit is not stored, and the one that it replaces is removed`() {
@@ -69,7 +69,7 @@ import Testing
       var variant = response("a", at: time)
       variant.variant = name
       variant.metadata = DecodeMetadata(
-        source: DecodeMetadata.Source(digest: [original], byteCount: 1, format: "png", width: 1, height: 1))
+        source: ImageDescription(ImageHeader(.png, width: 1, height: 1), byteCount: 1, digest: [original]))
       return variant
     }
     tier.store(variant("w=1", of: 7, at: 1), bytes: [1])
@@ -86,16 +86,16 @@ import Testing
     var variant = response("a", at: 1)
     variant.variant = "w=1"
     variant.metadata = DecodeMetadata(
-      source: DecodeMetadata.Source(digest: [7], byteCount: 1, format: "png", width: 1, height: 1))
+      source: ImageDescription(ImageHeader(.png, width: 1, height: 1), byteCount: 1, digest: [7]))
     tier.store(variant, bytes: [1])
     var original = response("a", at: 9)
-    original.digest = [7]
+    original.content.digest = [7]
     tier.store(original, bytes: [2])
     #expect(tier.peek(at: "a", variant: "w=1").map(\.response.expiresAt) == [9])
     original.expiresAt = 3
     tier.remove(replacedBy: original)
     #expect(tier.peek(at: "a", variant: "w=1").map(\.response.expiresAt) == [3])
-    original.digest = [8]
+    original.content.digest = [8]
     tier.store(original, bytes: [2])
     #expect(tier.peek(at: "a", variant: "w=1").isEmpty)
   }
@@ -132,8 +132,8 @@ import Testing
 
   @Test func `the facts of an image count for the limit`() {
     var tier = MemoryTier(limit: 1 << 20)
-    let text = DecodeMetadata.Facts.Value.text(String(repeating: "a", count: 200))
-    let texts = (1...10).map { DecodeMetadata.Facts.Field(name: "\($0)", value: text) }
+    let text = EXIFValue.text(String(repeating: "a", count: 200))
+    let texts = Dictionary(uniqueKeysWithValues: EXIFField.others.prefix(10).map { ($0, text) })
     for number in 1...1000 {
       var image = response("\(number)", at: number)
       tier.store(image, bytes: [])

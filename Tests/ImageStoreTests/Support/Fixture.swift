@@ -39,12 +39,11 @@ final class Fixture: Sendable {
   /// A tier that is not open yet.
   func makeTier(
     limit: Int64 = 1 << 30, minFree: Double = 0, verify: DiskTier.Verification = .always,
-    mode: DiskTier.Mode = .readWrite, publishesLimit: Bool = true, files: FileSystem = FileSystem(),
-    executor: ThreadExecutor? = nil
+    mode: DiskTier.Mode = .readWrite, files: FileSystem = FileSystem(), executor: ThreadExecutor? = nil
   ) -> DiskTier {
     DiskTier(
       directory: directory, namespace: "test", limit: limit, minFreeFraction: minFree, verify: verify, mode: mode,
-      publishesLimit: publishesLimit, executor: executor ?? self.executor, environment: environment(files),
+      executor: executor ?? self.executor, environment: environment(files),
       onWarning: { [warnings] warning in warnings.withLock { $0.append(warning.message) } })
   }
 
@@ -58,14 +57,14 @@ final class Fixture: Sendable {
   }
 
   func draft(
-    _ key: String, variant: String = "", partition: String = "", format: String? = "jpeg", expiresAt: Int? = nil,
+    _ key: String, variant: String = "", partition: String = "", format: ImageFormat? = .jpeg, expiresAt: Int? = nil,
     varying: HeaderFields = [:], url: String? = nil
   ) -> StoredResponse {
     StoredResponse(
       key: key, partition: partition, variant: variant, url: url ?? key,
       headers: ["etag": "\"\(key)\"", "content-type": "image/jpeg"], varyingHeaders: varying, requestTime: now,
-      responseTime: now, storedAt: now, validatedAt: now, expiresAt: expiresAt ?? now + 3600, mediaType: "image/jpeg",
-      format: format)
+      responseTime: now, storedAt: now, validatedAt: now, expiresAt: expiresAt ?? now + 3600,
+      content: ImageDescription(format.map { ImageHeader($0) }, mediaType: "image/jpeg"))
   }
 
   /// The image files and temporary files in the shards, relative to the folder of the namespace.
@@ -109,15 +108,6 @@ struct SeededChance: RandomNumberGenerator {
 }
 
 extension DiskTier {
-  /// The rows that a pin matches, counted one by one.
-  func pinnedRows() throws -> PinTotals {
-    try session.withIndex { index throws(SQLiteError) in
-      let find = try index.database.prepare(
-        "SELECT count(*), coalesce(sum(allocated), 0) FROM responses JOIN pins USING (key, partition, variant)")
-      return try find.first { PinTotals(entries: $0.int(0), bytes: $0.integer(1)) } ?? PinTotals()
-    }
-  }
-
   func store(_ bytes: [UInt8], as draft: StoredResponse, delivered: Bool = false) throws(StoreError) -> StoredResponse {
     try store(.bytes(bytes), as: draft, delivered: delivered)
   }
@@ -156,26 +146,32 @@ extension Database {
     try execute("DROP INDEX responses_by_url; CREATE INDEX responses_by_url ON responses(url_hash)")
   }
 
-  /// Removes the additions of version 5 of the index.
-  func dropVersion5() throws {
+  /// Adds the pins of versions 5 and 6 of the index.
+  func addPins() throws {
     try execute(
       """
-      DROP TABLE pins; DROP TRIGGER response_pinned; DROP TRIGGER response_added; DROP TRIGGER response_removed;
+      DROP TRIGGER response_added; DROP TRIGGER response_removed;
       DROP INDEX responses_by_storing; DROP INDEX responses_by_expiry; DROP INDEX responses_by_use;
-      ALTER TABLE responses DROP COLUMN pinned;
-      CREATE INDEX responses_by_storing ON responses(stored_at);
-      CREATE INDEX responses_by_expiry ON responses(expires_at);
-      CREATE INDEX responses_by_use ON responses(used_at);
-      """)
-    for column in ["pinned", "pinned_bytes", "disk_limit"] { try execute("ALTER TABLE totals DROP COLUMN \(column)") }
-    try execute(
-      """
+      ALTER TABLE responses ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE totals ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE totals ADD COLUMN pinned_bytes INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE totals ADD COLUMN disk_limit INTEGER;
+      CREATE INDEX responses_by_storing ON responses(pinned, stored_at);
+      CREATE INDEX responses_by_expiry ON responses(pinned, expires_at);
+      CREATE INDEX responses_by_use ON responses(pinned, used_at);
+      CREATE TABLE pins(
+        key TEXT NOT NULL, partition TEXT NOT NULL, variant TEXT NOT NULL, url TEXT, url_hash INTEGER NOT NULL,
+        host TEXT NOT NULL, port INTEGER NOT NULL, PRIMARY KEY(key, partition, variant)) WITHOUT ROWID;
+      CREATE TRIGGER pin_added AFTER INSERT ON pins BEGIN
+        UPDATE responses SET pinned = 1
+        WHERE key = new.key AND partition = new.partition AND variant = new.variant; END;
+      CREATE TRIGGER response_pinned AFTER UPDATE OF pinned ON responses BEGIN
+        UPDATE totals SET pinned = pinned + new.pinned - old.pinned; END;
       CREATE TRIGGER response_added AFTER INSERT ON responses BEGIN
-        UPDATE OR FAIL totals SET entries = entries + 1, bytes = bytes + new.allocated,
-          variants = variants + (new.variant > ''); END;
+        UPDATE OR FAIL totals SET entries = entries + 1, pinned = pinned + new.pinned; END;
       CREATE TRIGGER response_removed AFTER DELETE ON responses BEGIN
-        UPDATE OR FAIL totals SET entries = entries - 1, bytes = bytes - old.allocated,
-          variants = variants - (old.variant > ''); END;
+        UPDATE OR FAIL totals SET entries = entries - 1, pinned = pinned - old.pinned; END;
+      INSERT INTO pins SELECT key, partition, variant, url, url_hash, host, port FROM responses;
       """)
   }
 

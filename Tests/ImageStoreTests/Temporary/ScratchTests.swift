@@ -15,7 +15,7 @@ import Threads
   @Test func `a scratch file is kept for 60 s after its last delivery`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
-    let path = try await scratch.store(.bytes([1, 2]), format: "png")
+    let path = try await scratch.store(.bytes([1, 2]), format: .png)
     #expect(path.hasSuffix(".png"))
     #expect(try [UInt8](Data(contentsOf: URL(filePath: path))) == [1, 2])
     fixture.advance(40)
@@ -32,10 +32,10 @@ import Threads
   @Test func `a folder that a cleaner has deleted is created again`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
-    let first = try await scratch.store(.bytes([1]), format: "png")
+    let first = try await scratch.store(.bytes([1]), format: .png)
     await scratch.addReader(of: first)
     try FileManager.default.removeItem(atPath: fixture.directory + "/scratch")
-    let second = try await scratch.store(.bytes([2]), format: "png")
+    let second = try await scratch.store(.bytes([2]), format: .png)
     #expect(exists(second) && !exists(first))
     await scratch.removeReader(of: first, removing: true)
     fixture.advance(61)
@@ -46,8 +46,8 @@ import Threads
   @Test func `a file with readers outlives its 60 s`() async throws {
     let fixture = Fixture()
     let scratch = makeScratch(fixture)
-    let path = try await scratch.store(.bytes([1, 2]), format: "png")
-    let unshared = try await scratch.store(.bytes([3]), format: "png")
+    let path = try await scratch.store(.bytes([1, 2]), format: .png)
+    let unshared = try await scratch.store(.bytes([3]), format: .png)
     for path in [path, path, unshared] { await scratch.addReader(of: path) }
     for _ in 0..<3 {
       fixture.advance(61)
@@ -77,7 +77,7 @@ import Threads
     for spool in [try await scratch.makeSpool(), try await tier.makeSpool(expected: 10)] {
       try await spool.append(bytes(300_000))
       try await spool.append([9])
-      let path = try await scratch.store(.spool(spool), format: "gif")
+      let path = try await scratch.store(.spool(spool), format: .gif)
       #expect(try [UInt8](Data(contentsOf: URL(filePath: path))) == bytes(300_000) + [9])
     }
     #expect(await tier.counts.bytes == 0)

@@ -22,7 +22,7 @@ struct MemoryFastPathTests {
     let gate = scene.disk.closeGate()
     let image = try #require(await scene.serveFromMemory())
     #expect(image.cache == .memory)
-    #expect(image.byteCount == Int64(Scene.image.count))
+    #expect(image.content.byteCount == Int64(Scene.image.count))
     #expect(try Data(contentsOf: URL(filePath: #require(image.path))) == Data(Scene.image))
     #expect(await scene.isIdle)
     #expect(await scene.loader.counts.memoryHits == 1)

@@ -1,14 +1,15 @@
 import HTTPTypes
 import Platform
 import Testing
+import Text
 
 @testable import Loading
 
 struct NegativeCacheTests {
   private let now = Instant.now
 
-  private func subject(_ key: String, _ partition: String = "") -> CacheIdentity {
-    CacheIdentity(key: key, partition: partition)
+  private func subject(_ url: String, _ partition: String = "") -> RequestIdentity {
+    RequestIdentity(url: ExactString(url), partition: partition, headers: [:])
   }
 
   private func remember(

@@ -355,7 +355,7 @@ struct PendingInvalidationsTests {
   private func response(_ key: String, storedAt: Int = 0) -> StoredResponse {
     StoredResponse(
       key: key, url: key, headers: [:], requestTime: 0, responseTime: 0, storedAt: storedAt, validatedAt: 0,
-      expiresAt: 0, mediaType: "image/png")
+      expiresAt: 0, content: ImageDescription(mediaType: "image/png"))
   }
 
   private func clear(_ filter: ClearFilter, in tiers: Loader.Tiers = .all, at time: Int = 0) -> Clear {

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import ImageCodec
 import Testing
 import Threads
 
@@ -18,7 +19,7 @@ struct StoreOperationTests {
       body: body, format: nil,
       draft: StoredResponse(
         key: "a", url: "http://a.example/", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
-        mediaType: "application/octet-stream"),
+        content: ImageDescription()),
       tiers: tiers, largestInMemory: largestInMemory, needsSize: false,
       deliveries: [(LoadID(1), nil, DeliveryPlan(request))])
   }
@@ -45,7 +46,7 @@ struct StoreOperationTests {
     disk.cacheFault.withLock { $0 = nil }
     #expect(!stored.response.isOnDisk)
     #expect(stored.bytes == bytes, "nothing else has it for the next load")
-    #expect(stored.response.digest == SHA256.digest(of: bytes))
+    #expect(stored.response.content.digest == SHA256.digest(of: bytes))
     let path = try #require(try stored.delivered[LoadID(1)]?.get().path)
     #expect([UInt8](try Data(contentsOf: URL(fileURLWithPath: path))) == bytes)
     #expect(disk.files(under: "test").isEmpty)
@@ -59,6 +60,32 @@ struct StoreOperationTests {
     #expect(stored.bytes == nil)
   }
 
+  @Test func `a decode is prepared with the store of its source, once for all loads, and releases what it held`() throws
+  {
+    let disk = try DiskFixture()
+    var arrival = arrival(.bytes(Scene.image), .none)
+    let plans = [Ask.small(), Ask.small(), nil].compactMap { DecodePlan.asked(transform: $0, checks: $0 == nil) }
+    (arrival.format, arrival.decodes) = (.gif, (plans, 1000))
+    var stored = try disk.onDisk { [storage = disk.storage, arrival] in try arrival.store(in: storage).get() }
+    let source = Candidate(response: stored.response, bytes: nil, location: .disk)
+    let order = DecodePreparation(source, .encode, plans[0], maxPixels: 1000)
+    let tier = try #require(disk.storage.tier)
+    let path = tier.absolutePath(of: stored.response)
+    guard case .ready(let task, let file?) = stored.decodes.take(order) else {
+      Issue.record("the variant is prepared")
+      return
+    }
+    guard case .file(let input) = task.source, input == path else {
+      Issue.record("the source is the file of the cache")
+      return
+    }
+    #expect(stored.decodes.take(order) == nil, "one decode serves both loads")
+    disk.storage.removeReader(of: file)
+    stored.decodes.discard(in: disk.storage)
+    let id = stored.response.id
+    #expect(try disk.onDisk { !tier.assumeIsolated { $0.retention.hasReaders(id) } })
+  }
+
   @Test(arguments: [LoadRequest.Delivery.none, .data, .path])
   func `a large body that is not stored becomes a file only for loads that want one`(delivery: LoadRequest.Delivery)
     throws
@@ -68,7 +95,7 @@ struct StoreOperationTests {
     let arrival = arrival(try spooled(bytes, in: disk), delivery, tiers: [])
     let stored = try disk.onDisk { [storage = disk.storage] in try arrival.store(in: storage).get() }
     let delivered = try #require(try stored.delivered[LoadID(1)]?.get())
-    #expect(stored.response.digest == SHA256.digest(of: bytes))
+    #expect(stored.response.content.digest == SHA256.digest(of: bytes))
     #expect(stored.bytes == (delivery == .data ? bytes : nil))
     #expect(delivered.bytes == stored.bytes)
     #expect((delivered.path != nil) == (delivery == .path))

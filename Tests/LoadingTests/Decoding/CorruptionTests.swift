@@ -27,7 +27,7 @@ struct CorruptionTests {
   {
     let scene = try await scene(change)
     #expect(scene.witness.end(of: await scene.submit(change)) == "corrupt")
-    #expect(try scene.witness.image(of: await scene.submit()).byteCount == Int64(Scene.image.count))
+    #expect(try scene.witness.image(of: await scene.submit()).content.byteCount == Int64(Scene.image.count))
     #expect(scene.decoder.orderCount == 1)
     #expect(await scene.isIdle)
   }

@@ -109,6 +109,46 @@ struct DecodeCoordinatorTests {
     #expect(await bench.isIdle)
   }
 
+  @Test(arguments: [CacheStatus.memory, .disk, .stale, .revalidated])
+  func `a load that the cache answers has a corrupt original transferred again, once`(status: CacheStatus) async throws
+  {
+    let bench = try await Bench()
+    let stored = try bench.disk.storeImage()
+    await { @LoadingActor in bench.client.mayTransfer = true }()
+    for stage in [DeliveryStage.cachedEvent, .answer] {
+      await bench.process(1, Ask.for(Ask.small()), from: stored, as: status, at: stage)
+    }
+    bench.decoder.answer { _ in .failure(.corrupt("cut")) }
+    #expect(bench.events(2) == ["1 cachedEvent: corrupt", "1 is transferred again"])
+    // The same operation, and another, on what is still stored.
+    await bench.process(2, Ask.for(Ask.small()), from: stored, as: status)
+    #expect(bench.events(3).last == "2 answer: corrupt")
+    await bench.process(3, Ask.for(checks: true), from: stored, as: status)
+    bench.decoder.answer { _ in .failure(.corrupt("cut")) }
+    #expect(bench.events(4).last == "3 answer: corrupt")
+    _ = await bench.decodes.forgetFailures()
+    await bench.process(4, Ask.for(checks: true), from: stored, as: status)
+    bench.decoder.answer { _ in .failure(.corrupt("cut")) }
+    #expect(bench.events(5).last == "4 is transferred again")
+    #expect(await bench.isIdle)
+  }
+
+  @Test func `a corrupt original that has just arrived is not transferred again, nor is one of the host`() async throws
+  {
+    for (status, isOfHost) in [(CacheStatus.miss, false), (.disk, true)] {
+      let bench = try await Bench()
+      var stored = try bench.disk.storeImage()
+      if isOfHost { stored.response.headers = StoredResponse.headersOfHost("image/gif", at: 0) }
+      await { @LoadingActor in bench.client.mayTransfer = true }()
+      await bench.process(1, Ask.for(checks: true), from: stored, as: status)
+      bench.decoder.answer { _ in .failure(.corrupt("cut")) }
+      #expect(bench.events(1) == ["1 answer: corrupt"])
+      await bench.process(2, Ask.for(checks: true), from: stored, as: .disk)
+      #expect(bench.events(2).last == "2 answer: corrupt")
+      #expect(await bench.isIdle)
+    }
+  }
+
   // MARK: - Priority, deadlines and clears
 
   @Test func `a decode has the highest priority of the loads that wait for it`() async throws {
@@ -131,6 +171,8 @@ struct DecodeCoordinatorTests {
     await bench.leave(2)
     bench.decoder.waitForCancel(of: order)
     order.then(ScriptedDecoder.succeed(order.task))
+    // The loading thread gets the result, and has the disk thread remove the output.
+    try await bench.disk.settle()
     try await bench.disk.settle()
     #expect(bench.events(0).isEmpty)
     #expect(bench.disk.files(under: "scratch").isEmpty, "the output of an abandoned decode is removed")
@@ -205,12 +247,12 @@ private final class Bench: Sendable {
   @LoadingActor
   func process(
     _ number: Int32, _ change: (inout LoadRequest) -> Void, from candidate: Candidate? = nil,
-    at stage: DeliveryStage = .answer
+    as status: CacheStatus = .miss, at stage: DeliveryStage = .answer
   ) {
     let candidate = candidate ?? Scene.candidate
     let load = client.load(LoadID(number), change)
     guard let step = load.request.processing?.step(for: candidate.response) else { return }
-    decodes.process(candidate, for: load, step, as: .miss, at: stage, isUrgent: false)
+    decodes.process(candidate, for: load, step, as: status, at: stage, isUrgent: false)
   }
 
   @LoadingActor func leave(_ number: Int32) { client.end(LoadID(number)) }
@@ -225,6 +267,8 @@ private final class Bench: Sendable {
 private final class Client: DecodeClient, DecodeCache {
   nonisolated let told = Promise<String>()
   var variant: Candidate?
+  /// Whether an image may be transferred again.
+  var mayTransfer = false
   private(set) var noted: [DecodeMetadata] = []
   /// The variants stored in memory.
   private(set) var remembered: [String] = []
@@ -262,6 +306,12 @@ private final class Client: DecodeClient, DecodeCache {
     case .failure(let error): tell("\(load.id.slot) \(stage): \(error.kind.rawValue)")
     }
     if stage == .answer { end(load.id) }
+  }
+
+  func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool {
+    guard mayStart, mayTransfer else { return false }
+    tell("\(load.id.slot) is transferred again")
+    return true
   }
 
   func lostSource(for load: ActiveLoad, at stage: DeliveryStage) { tell("lost for \(load.id.slot) \(stage)") }

@@ -31,13 +31,11 @@ struct FactsTests {
     let scene = try await Scene()
     let both = await scene.submit(Ask.for(facts: [.exif, .gps]))
     #expect(scene.decoder.next(succeeding: .facts([.exif, .gps])))
-    let exif: [DecodeMetadata.Facts.Field] = [
-      .init(name: "make", value: .text("Maker")), .init(name: "iso", value: .number(400)),
-    ]
+    let exif: [EXIFField: EXIFValue] = [.make: .text("Maker"), .iso: .number(400)]
     #expect(try scene.witness.image(of: both).facts.exif == exif)
-    #expect(try scene.witness.image(of: both).facts.gps?.map(\.name) == ["latitude", "longitude"])
+    #expect(try scene.witness.image(of: both).facts.gps.map { Set($0.keys) } == [.latitude, .longitude])
     let one = try scene.witness.image(of: await scene.submit(Ask.for(facts: .exif)))
-    #expect(one.cache == .memory && one.facts == DecodeMetadata.Facts(exif: exif))
+    #expect(one.cache == .memory && one.facts == ImageFacts(exif: exif))
     let hash = await scene.submit(Ask.for(facts: Self.all))
     #expect(scene.decoder.next(succeeding: .facts(.perceptualHash)))
     #expect(try scene.witness.image(of: hash).facts.exif == exif)

@@ -43,7 +43,7 @@ struct PreviewTests {
     let scene = try await Scene()
     let (id, job, silence) = try await load(in: scene)
     defer { silence.close() }
-    await scene.loader.jobs.previews.make(from: arriving(1), of: job)
+    await scene.loader.previews.make(from: arriving(1), of: job)
     let order = scene.decoder.next()
     #expect(await scene.loader.decodes.memory.count == Self.partialBody.count)
     #expect(await scene.loader.cancel(id))
@@ -61,16 +61,16 @@ struct PreviewTests {
     defer { silence.close() }
     await { @LoadingActor in
       scene.loader.decodes.memory.limit = 10
-      scene.loader.jobs.previews.make(from: arriving(1), of: job)
+      scene.loader.previews.make(from: arriving(1), of: job)
       scene.loader.decodes.memory.limit = 1000
-      scene.loader.jobs.previews.make(from: arriving(2), of: job)
-      scene.loader.jobs.previews.make(from: arriving(3), of: job)
+      scene.loader.previews.make(from: arriving(2), of: job)
+      scene.loader.previews.make(from: arriving(3), of: job)
     }()
     scene.decoder.answer()
     try await scene.settle()
     try await scene.settle()
     #expect(scene.witness.scans.withLock { $0[id] } == [2])
-    await scene.loader.jobs.previews.make(from: arriving(4), of: job)
+    await scene.loader.previews.make(from: arriving(4), of: job)
     scene.decoder.answer()
     try await scene.settle()
     try await scene.settle()

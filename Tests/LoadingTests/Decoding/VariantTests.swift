@@ -17,7 +17,7 @@ struct VariantTests {
     scene.decoder.answer()
     let made = try scene.witness.image(of: first)
     #expect(made.cache == .miss)
-    #expect(made.source?.byteCount == Int64(Scene.image.count) && made.source?.format == "gif")
+    #expect(made.source?.byteCount == Int64(Scene.image.count) && made.source?.format == .gif)
     let path = try #require(made.path)
     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Scene.image))
     let again = await scene.submit(Ask.for(Ask.small()))
@@ -25,7 +25,7 @@ struct VariantTests {
     let later = try await Scene(on: scene.disk)
     let restarted = await later.submit(Ask.for(Ask.small()))
     let found = try later.witness.image(of: restarted)
-    #expect(found.cache == .disk && found.path == made.path && found.source?.format == "gif")
+    #expect(found.cache == .disk && found.path == made.path && found.source?.format == .gif)
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
     #expect(await scene.isIdle)
   }
@@ -316,7 +316,7 @@ struct VariantTests {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(placeholder: true))
     scene.decoder.answer()
-    let expected = DecodeMetadata.Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
+    let expected = Placeholder(thumbHash: [1, 2, 3], color: 0x0A0B0C)
     #expect(try scene.witness.image(of: id).placeholder == expected)
     #expect(try scene.witness.image(of: await scene.submit(Ask.for(placeholder: true))).placeholder == expected)
     #expect(try scene.witness.image(of: await scene.submit()).placeholder == nil)
@@ -398,7 +398,7 @@ struct VariantTests {
     order.then(result)
     // Passes through the loading thread and the disk thread.
     let isDone = Promise<Bool>()
-    LoadingActor.run(for: .host) { scene.disk.executor.run { isDone.fulfil(true) } }
+    LoadingActor.run { scene.disk.executor.run { isDone.fulfil(true) } }
     _ = isDone.value
     guard case .pixels(let path) = order.task.output else { return }
     #expect(!FileManager.default.fileExists(atPath: path))
@@ -420,7 +420,7 @@ struct VariantTests {
       $0.cacheMode = .refresh
     }
     _ = scene.witness.end(of: id)
-    #expect(scene.witness.shown.withLock { $0[id] }?.source?.format == "gif")
+    #expect(scene.witness.shown.withLock { $0[id] }?.source?.format == .gif)
   }
 }
 

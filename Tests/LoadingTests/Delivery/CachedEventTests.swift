@@ -24,7 +24,7 @@ struct CachedEventTests {
     guard failing else { return scene }
     await { @LoadingActor in
       scene.loader.cache.failures.remember(
-        LoadError(.http, "404"), of: .init(key: "a", partition: ""), maxBytes: 0, now: .now)
+        LoadError(.http, "404"), of: scene.request { _ in }.identity(in: ""), maxBytes: 0, now: .now)
     }()
     return scene
   }

@@ -253,6 +253,7 @@ private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
 
   func unsubscribe(_ load: ActiveLoad) { tell("\(load.id.slot) leaves its job") }
   func join(_ load: ActiveLoad) { tell("\(load.id.slot) joins") }
+  func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool { false }
 
   func process(
     _ candidate: Candidate, for load: ActiveLoad, _ step: DecodePlan.Step, as status: CacheStatus,

@@ -70,8 +70,8 @@ final class Scene: Sendable {
   static var response: StoredResponse {
     StoredResponse(
       key: "a", url: "", requestTime: 1, responseTime: 1, storedAt: 1, validatedAt: 1, expiresAt: 9,
-      mediaType: "image/gif", format: "gif", width: 1, height: 1, byteCount: Int64(image.count),
-      digest: SHA256.digest(of: image))
+      content: ImageDescription(
+        ImageHeader(.gif, width: 1, height: 1), byteCount: Int64(image.count), digest: SHA256.digest(of: image)))
   }
 
   /// `response` in the memory tier alone.

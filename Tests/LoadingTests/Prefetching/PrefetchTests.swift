@@ -14,7 +14,7 @@ struct PrefetchTests {
       scene.loader.prefetch(
         [], refused: refused, as: scene.loader.makeID(), group: nil, priority: .normal, for: record)
       // The second batch has been posted. This work runs after it and before the third.
-      LoadingActor.run(for: .host) {
+      LoadingActor.run {
         let image = scene.loader.serveFromMemory(scene.request { $0.delivery = .data })
         record.turn.fulfil((image != nil, record.failed.count, record.summary.count))
       }

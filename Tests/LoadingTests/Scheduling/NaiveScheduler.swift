@@ -31,6 +31,8 @@ struct NaiveScheduler {
     var patientUntil = Instant.now
     var isQuiet = false
     var hasTimedOut = false
+    /// Whether a running transfer waits for it.
+    var isBeyondLimits = false
   }
 
   struct Subscriber {
@@ -79,6 +81,8 @@ struct NaiveScheduler {
   private var lastAnswer: Instant?
   /// The origins whose names must be looked up.
   private var namesToAsk: [Origin] = []
+  /// The jobs that running transfers wait for, in the order in which that became known.
+  private var beyondLimits: [JobID] = []
   /// How many suspensions ended because another origin answered.
   private(set) var releases = 0
 
@@ -94,6 +98,7 @@ struct NaiveScheduler {
     var startsAtLastAnswer = 0
     var lastShrink = 0
     var nextStart: Instant?
+    var crawlDelay: Duration?
     /// The start number of its last transfer.
     var lastStart = 0
     /// Whether it failed while no other origin answered.
@@ -129,7 +134,7 @@ struct NaiveScheduler {
 
   func isDown(_ origin: Origin) -> Bool { known(origin).health.isDown }
 
-  var deferred: Int { count(.awaitingPeer) + count(.awaitingCache) }
+  var deferred: Int { count(.awaitingPeer) + count(.awaitingCache) + count(.awaitingPermission) }
 
   var counted: Int { jobs.count { $0.phase == .active && !$0.isQuiet } }
 
@@ -142,7 +147,9 @@ struct NaiveScheduler {
   func state(of origin: Origin) -> OriginState? {
     let (known, own) = (known(origin), jobs.filter { $0.origin == origin })
     guard !own.isEmpty || known.health.until != nil else { return nil }
-    let waiting = own.count { [.waiting, .backingOff, .awaitingPeer, .awaitingCache].contains($0.phase) }
+    let waiting = own.count {
+      [.waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission].contains($0.phase)
+    }
     return OriginState(
       origin: origin, active: active(at: origin), waiting: waiting, window: known.window.size, health: health(known),
       heldUntil: known.health.until, reason: waiting > 0 ? reason(known) : nil)
@@ -169,6 +176,7 @@ struct NaiveScheduler {
     }
     if isPaused { return .paused }
     let own = jobs.filter { $0.origin == known.origin }
+    if own.contains(where: { $0.phase == .awaitingPermission }) { return .robots }
     if !own.contains(where: { $0.phase == .waiting }) {
       if own.contains(where: { $0.phase == .awaitingPeer }) { return .otherWorker }
       return own.contains { $0.phase == .awaitingCache } ? .concurrencyLimit : .retry
@@ -240,11 +248,19 @@ struct NaiveScheduler {
 
   // MARK: - Phases
 
-  mutating func enqueue(_ id: JobID) -> Scheduler.Admission {
-    guard let job = job(id), [.lookingUp, .awaitingPeer, .awaitingCache].contains(job.phase) else { return .accepted }
+  mutating func enqueue(_ id: JobID, isPermitted: Bool = true) -> Scheduler.Admission {
+    guard let job = job(id),
+      [.lookingUp, .awaitingPeer, .awaitingCache, .awaitingPermission].contains(job.phase)
+    else { return .accepted }
     if isDown(job.origin) { return .originDown }
     if job.phase != .lookingUp {
-      putBack(id)
+      if !isPermitted {
+        change(id) { $0.phase = .awaitingPermission }
+      } else if job.phase == .awaitingPermission {
+        setWaiting(id)
+      } else {
+        putBack(id)
+      }
       return .accepted
     }
     let startsAtOnce =
@@ -252,16 +268,24 @@ struct NaiveScheduler {
     guard count(.waiting) + backingOff + deferred + reserved < limits.maxQueued || startsAtOnce else {
       return .queueFull
     }
+    if isPermitted { setWaiting(id) } else { change(id) { $0.phase = .awaitingPermission } }
+    return .accepted
+  }
+
+  private mutating func setWaiting(_ id: JobID) {
     change(id) { $0.phase = .waiting }
     addToQueue(id)
-    refresh(job.origin)
-    askForName(of: job.origin)
-    return .accepted
+    refresh(job(id)!.origin)
+    askForName(of: job(id)!.origin)
   }
 
   mutating func takeStarts(at now: Instant) -> [JobID] {
     latest = now
-    var starts: [JobID] = []
+    var starts = startsBeyondLimits
+    for id in starts {
+      takeFromQueue(id)
+      start(id, at: job(id)!.origin)
+    }
     while !isPaused, !awaitsLooks, hasFreePermit, let row = turns.indices.last(where: { !turnsNow($0).isEmpty }) {
       let level = Priority.allCases[row]
       let origin = turnsNow(row).first!
@@ -279,9 +303,29 @@ struct NaiveScheduler {
     return starts
   }
 
+  mutating func setCrawlDelay(_ delay: Duration?, forOriginOf id: JobID) {
+    if let origin = job(id)?.origin { change(origin) { $0.crawlDelay = delay } }
+  }
+
+  mutating func startBeyondLimits(_ id: JobID) {
+    guard let job = job(id), !job.isBeyondLimits else { return }
+    change(id) { $0.isBeyondLimits = true }
+    beyondLimits.append(id)
+  }
+
+  /// The jobs that start whatever the limits, the decoders and the lookups after a pause are.
+  private var startsBeyondLimits: [JobID] {
+    guard !isPaused else { return [] }
+    return beyondLimits.filter { id in
+      guard let job = job(id), job.phase == .waiting else { return false }
+      return known(job.origin).name != .asked && known(job.origin).health.until == nil
+    }
+  }
+
   private mutating func start(_ id: JobID, at origin: Origin) {
     starts += 1
-    let (number, now, epoch, interval) = (starts, latest, known(origin).health.epoch, limits.startInterval)
+    let (number, now, epoch) = (starts, latest, known(origin).health.epoch)
+    let interval = [limits.startInterval, known(origin).crawlDelay].compactMap(\.self).filter { $0 > .zero }.max()
     change(id) {
       ($0.phase, $0.since, $0.number, $0.epoch) = (.active, now, number, epoch)
       ($0.isAnswered, $0.isQuiet, $0.hasTimedOut) = (false, false, false)
@@ -328,7 +372,9 @@ struct NaiveScheduler {
   }
 
   mutating func deferTransfer(of id: JobID, as phase: Scheduler.Phase) {
-    guard let job = job(id), job.phase == .active else { return }
+    guard let job = job(id), job.phase == .active || (job.phase, phase) == (.awaitingPeer, .awaitingCache) else {
+      return
+    }
     release(job)
     change(id) { $0.phase = phase }
     refresh(job.origin)
@@ -478,7 +524,10 @@ struct NaiveScheduler {
       delay = max(delay, retryAfter)
     }
     let due = now.advanced(by: delay)
-    guard subscribers.contains(where: { $0.job == id && ($0.deadline.map { $0 > due } ?? true) }) else { return .final }
+    let start = max(due, known(job.origin).health.until ?? due)
+    guard subscribers.contains(where: { $0.job == id && ($0.deadline.map { $0 > start } ?? true) }) else {
+      return .final
+    }
     release(job)
     change(id) {
       $0.phase = .backingOff
@@ -486,8 +535,7 @@ struct NaiveScheduler {
       $0.attempt += 1
     }
     refresh(job.origin)
-    let held = known(job.origin).health.until.map { now.duration(to: $0) }
-    return .retry(attempt: job.attempt + 1, delay: max(delay, held ?? .zero))
+    return .retry(attempt: job.attempt + 1, delay: now.duration(to: start))
   }
 
   mutating func end(_ id: JobID) -> [LoadID] {
@@ -527,6 +575,23 @@ struct NaiveScheduler {
       }
     }
     return expired
+  }
+
+  /// The loads that cannot wait until their jobs may start.
+  func tooLate(at now: Instant) -> Set<LoadID> {
+    let loads = subscribers.filter { load in
+      guard let job = job(load.job), [.waiting, .backingOff, .awaitingPermission].contains(job.phase) else {
+        return false
+      }
+      let known = known(job.origin)
+      let isPaced = max(limits.startInterval ?? .zero, known.crawlDelay ?? .zero) >= .seconds(1)
+      let next = isPaced ? known.nextStart : nil
+      let starts = [job.due, known.health.until, next].compactMap(\.self)
+      let isRateTooLow = next.map { now.duration(to: $0) > .seconds(120) } ?? false
+      let isSiteTooSlow = isRateTooLow && next == starts.max() && known.crawlDelay ?? .zero > .seconds(120)
+      return isSiteTooSlow || starts.contains { start in load.deadline.map { $0 <= start } ?? false }
+    }
+    return Set(loads.map(\.id))
   }
 
   // MARK: - Internals

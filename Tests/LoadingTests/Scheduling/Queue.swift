@@ -35,14 +35,15 @@ struct Queue {
   }
 
   static func key(
-    _ name: String, partition: String = "", headers: HeaderFields = [:],
+    _ name: String, url: String? = nil, partition: String = "", headers: HeaderFields = [:],
     revalidation: TransferKey.Revalidation = .whenStale, acceptsAnything: Bool = false, maxBytes: Int64 = 1 << 20,
     timeoutMs: Int64 = 15_000, retries: Int = 2
   ) -> TransferKey {
     TransferKey(
-      key: ExactString(name), partition: partition, headers: headers, revalidation: revalidation,
-      acceptsAnything: acceptsAnything,
-      maxBytes: maxBytes, timeoutMs: timeoutMs, retries: retries)
+      key: ExactString(name),
+      request: RequestIdentity(url: ExactString(url ?? name), partition: partition, headers: headers),
+      revalidation: revalidation, acceptsAnything: acceptsAnything, maxBytes: maxBytes, timeoutMs: timeoutMs,
+      retries: retries)
   }
 
   static func origin(_ host: String) -> Origin { Origin(scheme: "http", host: host, port: 80) }
@@ -135,6 +136,11 @@ struct Queue {
   mutating func pass(_ duration: Duration) -> [LoadID] {
     now = now.advanced(by: duration)
     return scheduler.expired(at: now).loads
+  }
+
+  /// The loads that cannot wait until their jobs may start, in the order of their IDs.
+  mutating func tooLate() -> [LoadID] {
+    scheduler.takeTooLate().map(\.load).sorted { $0.serial < $1.serial }
   }
 
   func phase(_ job: JobID) -> Scheduler.Phase? { scheduler.job(job)?.phase }

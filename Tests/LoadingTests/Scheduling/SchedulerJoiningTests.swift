@@ -12,8 +12,8 @@ struct SchedulerJoiningTests {
     guard case .created(let job) = subscription else { fatalError("the first load makes a job") }
     let place = Queue.Place(load: load, job: job)
     if phase == .lookingUp { return (queue, place) }
-    _ = queue.scheduler.enqueue(job)
-    if phase == .waiting { return (queue, place) }
+    _ = queue.scheduler.enqueue(job, isPermitted: phase != .awaitingPermission)
+    if phase == .waiting || phase == .awaitingPermission { return (queue, place) }
     _ = queue.scheduler.takeStarts(at: queue.now)
     if phase == .storing { queue.scheduler.finish(job) }
     if phase == .backingOff { _ = queue.retry(job) }
@@ -22,7 +22,7 @@ struct SchedulerJoiningTests {
   }
 
   private static let phases: [Scheduler.Phase] = [
-    .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer, .awaitingCache,
+    .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
@@ -43,7 +43,7 @@ struct SchedulerJoiningTests {
     #expect(queue.scheduler.subscribers(of: place.job) == [other.load])
   }
 
-  @Test(arguments: [Scheduler.Phase.lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache])
+  @Test(arguments: phases.filter { $0 != .active && $0 != .storing })
   func `a job without a transfer ends with its last load`(phase: Scheduler.Phase) {
     var (queue, place) = job(in: phase)
     let outcome2 = queue.scheduler.unsubscribe(place.load)

@@ -40,9 +40,9 @@ private struct ModelRun: ~Copyable {
   private(set) var tally: [String: Int] = [
     "starts": 0, "joins": 0, "retries": 0, "late": 0, "down": 0, "ended with it": 0, "turned away": 0,
     "due too late": 0,
-    "remembered": 0, "quiet": 0, "answered before": 0, "put aside": 0,
+    "remembered": 0, "quiet": 0, "answered before": 0, "put aside": 0, "held for permission": 0,
     "tried again early": 0, "held back": 0, "over HTTP/2": 0, "limited": 0, "paced": 0,
-    "names found": 0, "names unanswered": 0,
+    "names found": 0, "names unanswered": 0, "beyond limits": 0, "too late": 0, "too slow": 0,
   ]
   /// Whether every kind of event has occurred, and not just by chance.
   var hasSeenAll: Bool { tally.values.allSatisfy { $0 > 4 } }
@@ -119,15 +119,15 @@ private struct ModelRun: ~Copyable {
     switch random(100) {
     case ..<22: subscribe()
     case ..<32: enqueue(in: .lookingUp)
-    case ..<34: enqueue(in: random(2) == 0 ? .awaitingPeer : .awaitingCache)
+    case ..<34: enqueue(in: [.awaitingPeer, .awaitingCache, .awaitingPermission][random(3)])
     case ..<42: leave(load())
     case ..<50: setPriority()
     case ..<65: takeStarts()
     case ..<85: isSluggish && random(5) > 0 ? findQuiet() : endTransfer()
     case ..<89: end(in: .storing)
     case ..<91: findQuiet()
-    case 91: deferTransfer()
-    case ..<94: end(in: [.active, .waiting, .lookingUp, .awaitingPeer, .awaitingCache][random(5)])
+    case 91: random(2) == 0 ? startBeyondLimits() : deferTransfer()
+    case ..<94: end(in: [.active, .waiting, .lookingUp, .awaitingPeer, .awaitingCache, .awaitingPermission][random(6)])
     case ..<96: expire()
     case ..<97 where random(2) == 0: endLookUp(isAnswered: random(3) > 0)
     case 96: decode()
@@ -136,6 +136,7 @@ private struct ModelRun: ~Copyable {
     default: changeLimits()
     }
     if random(3) == 0 { takeNames() }
+    if random(100) == 0 { setCrawlDelay() }
     if random(8) == 0 { endLookUp(isAnswered: !isOutage) }
     compare()
   }
@@ -163,8 +164,10 @@ private struct ModelRun: ~Copyable {
 
   private mutating func enqueue(in phase: Scheduler.Phase) {
     guard let id = job(in: phase) else { return }
-    let admission = real.enqueue(id)
-    same("enqueue", admission, naive.enqueue(id))
+    let isPermitted = random(5) > 0
+    if !isPermitted { count("held for permission") }
+    let admission = real.enqueue(id, isPermitted: isPermitted)
+    same("enqueue", admission, naive.enqueue(id, isPermitted: isPermitted))
     if admission == .originDown {
       count("turned away")
       end(id)
@@ -197,11 +200,18 @@ private struct ModelRun: ~Copyable {
   }
 
   private mutating func deferTransfer() {
-    guard let id = job(in: .active) else { return }
+    guard let id = job(in: random(4) == 0 ? .awaitingPeer : .active) else { return }
     let phase = random(2) == 0 ? Scheduler.Phase.awaitingPeer : .awaitingCache
     real.deferTransfer(of: id, as: phase)
     naive.deferTransfer(of: id, as: phase)
     count("put aside")
+  }
+
+  /// Lets a job start whatever the limits are, as the robots.txt that the transfer of another job waits for does.
+  private mutating func startBeyondLimits() {
+    guard let id = job(in: [.lookingUp, .waiting, .backingOff][random(3)]) else { return }
+    real.startBeyondLimits(id)
+    naive.startBeyondLimits(id)
   }
 
   private mutating func leave(_ id: LoadID) {
@@ -237,17 +247,24 @@ private struct ModelRun: ~Copyable {
       }
     }
     guard !starts.isEmpty else { return [] }
-    let least = starts.compactMap { naive.job($0)?.priority }.min() ?? .highest
+    let beyond = naive.jobs.filter { $0.phase == .active && $0.isBeyondLimits }
+    let regular = starts.filter { naive.job($0)?.isBeyondLimits != true }
+    count("beyond limits", starts.count - regular.count)
+    let least = starts.compactMap { naive.job($0) }.filter { !$0.isBeyondLimits }.map(\.priority).min() ?? .highest
     for job in naive.jobs where job.phase == .waiting && job.priority > least {
       same("a more urgent one than those that start stays behind", isHeld(job), true)
     }
-    for job in starts { same("a start for decoders that are behind", naive.waitsForDecoders(job), false) }
+    for job in regular { same("a start for decoders that are behind", naive.waitsForDecoders(job), false) }
     same("a start while paused", real.isPaused, false)
-    same("over the window of all", naive.counted <= real.transfers.window.size, true)
-    same("over twice the window of all", real.activeCount <= 2 * real.transfers.window.size, true)
+    // A start beyond the limits tells nothing about them: the window may have shrunk below what is active.
+    if !regular.isEmpty {
+      same("over the window of all", naive.counted <= real.transfers.window.size + beyond.count, true)
+      same("over twice the window of all", real.activeCount <= 2 * real.transfers.window.size + beyond.count, true)
+    }
     for state in real.originStates() where starts.contains(where: { naive.job($0)?.origin == state.origin }) {
-      same("over the origin's window", state.active <= state.window, true)
       same("a start at a suspended origin", state.heldUntil, nil)
+      if beyond.contains(where: { $0.origin == state.origin }) { continue }
+      same("over the origin's window", state.active <= state.window, true)
       if state.health == .probing { same("more than one probe", state.active, 1) }
     }
     return starts
@@ -377,6 +394,22 @@ private struct ModelRun: ~Copyable {
     count("due too late", expired.jobs.count)
     for id in expired.loads { leave(id) }
     for id in expired.jobs { end(id) }
+    let late = naive.tooLate(at: now)
+    if !late.isEmpty { same("woken for those that are too late", real.nextTimer.map { $0 <= now }, true) }
+    let tooLate = real.takeTooLate()
+    same("too late", Set(tooLate.map(\.load)), late)
+    same("too late once", tooLate.count, late.count)
+    count("too late", tooLate.count)
+    count("too slow", tooLate.count { $0.hold.isTooLong })
+    // The host may be slow to end some.
+    for (id, job, _) in tooLate { if random(8) > 0 { leave(id) } else { real.checkDeadlines(of: job) } }
+  }
+
+  private mutating func setCrawlDelay() {
+    guard let id = job(in: .lookingUp) else { return }
+    let delay = random(10) > 0 ? nil : Duration.seconds(random(250))
+    real.setCrawlDelay(delay, forOriginOf: id)
+    naive.setCrawlDelay(delay, forOriginOf: id)
   }
 
   /// Ends all jobs of an origin.
@@ -479,7 +512,7 @@ private struct ModelRun: ~Copyable {
     while !naive.jobs.isEmpty, difference == nil {
       rounds += 1
       if rounds > most { return same("a job starves", naive.jobs.map(\.phase), []) }
-      for job in naive.jobs where [.lookingUp, .awaitingPeer, .awaitingCache].contains(job.phase) {
+      for job in naive.jobs where job.phase == .lookingUp || job.phase.isDeferred {
         let admission = real.enqueue(job.id)
         same("enqueue", admission, naive.enqueue(job.id))
         if admission == .originDown { end(job.id) }

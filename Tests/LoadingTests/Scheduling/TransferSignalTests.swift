@@ -38,6 +38,17 @@ struct TransferSignalTests {
     #expect(signal(status: status, retryAfter: "7", redirects: 1) == .refused(retryAfter: .seconds(7)))
   }
 
+  @Test(arguments: [
+    (408, true), (425, true), (429, true), (500, true), (501, false), (505, false), (511, true), (522, true),
+    (530, true), (599, true), (404, false), (410, false),
+  ])
+  func `server errors may pass, but for what the server has not implemented`(status: Int, mayPass: Bool) {
+    let head = ResponseHead(status: status, headers: HeaderFields(), finalURL: "http://a/")
+    #expect(LoadError(head, now: 0).isRetryable == mayPass)
+    let isRefusal = signal(status: status, retryAfter: "7") == .refused(retryAfter: .seconds(7))
+    #expect(isRefusal == mayPass)
+  }
+
   @Test func `a retryable error is a refusal only with Retry-After`() {
     #expect(signal(status: 500, retryAfter: "7") == .refused(retryAfter: .seconds(7)))
     #expect(signal(status: 404, retryAfter: "7") == .answered)
@@ -45,7 +56,7 @@ struct TransferSignalTests {
   }
 
   @Test func `an origin is unreachable without a connection, and unresponsive without a first byte`() {
-    #expect(signal(.resolve) == .unreachable)
+    #expect(signal(.unanswered) == .unreachable)
     #expect(signal(.connect) == .unreachable)
     #expect(signal(.timeout, phase: .connect) == .unreachable)
     #expect(signal(.timeout, phase: .firstByte) == .unresponsive)
@@ -66,7 +77,13 @@ struct TransferSignalTests {
     for kind in [TransferError.Kind.cancelled, .network, .tls, .blockedAddress, .invalidRequest] {
       #expect(signal(kind) == .inconclusive)
     }
-    #expect(signal(.unanswered) == .inconclusive)
+  }
+
+  @Test func `a name without an address is certain, and no evidence about a server`() {
+    #expect(signal(.resolve) == .inconclusive)
+    let (missing, unanswered) = (LoadError(TransferError(.resolve, "no")), LoadError(TransferError(.unanswered, "no")))
+    #expect(missing.kind == .resolve && !missing.isRetryable && !missing.isPermanent)
+    #expect(unanswered.kind == .resolve && unanswered.isRetryable)
   }
 
   @Test func `a connection that ends early is closed before a response, and broken during one`() {

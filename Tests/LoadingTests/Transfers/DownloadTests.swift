@@ -45,9 +45,13 @@ struct DownloadTests {
       download = Download(configuration, partialBody: partialBody)
     }
 
-    func begin(status: Int = 200, length: Int64? = nil, headers: HeaderFields = [:]) -> Verdict {
+    func begin(
+      status: Int = 200, length: Int64? = nil, headers: HeaderFields = [:], isEndedByClose: Bool = false
+    ) -> Verdict {
       download.began { [resumed] in resumed.add() }
-      return download.received(head: Self.head(status, length, headers))
+      var head = Self.head(status, length, headers)
+      head.isEndedByClose = isEndedByClose
+      return download.received(head: head)
     }
 
     func receive(_ bytes: some Sequence<UInt8>) -> Verdict {
@@ -207,7 +211,7 @@ struct DownloadTests {
     }
   }
 
-  @Test(arguments: ["", "GIF8", "\u{89}P"]) func `a body that ends before it is recognised is not an image`(
+  @Test(arguments: ["GIF8", "\u{89}P"]) func `a body that ends before it is recognised is not an image`(
     text: String
   ) throws {
     let bench = Bench(disk: try DiskFixture())
@@ -249,6 +253,40 @@ struct DownloadTests {
     #expect(ending.contentError == nil)
     guard case .bytes(let kept) = ending.body else { Issue.record("there is a body"); return }
     #expect(kept.isEmpty)
+  }
+
+  // MARK: - A body that ends with its connection
+
+  /// A GIF with a comment of about this size.
+  private func gif(_ size: Int) -> [UInt8] {
+    var bytes = Array(Scene.image.dropLast())
+    bytes += [0x21, 0xFE]
+    for _ in 0..<(size / 256) { bytes += [UInt8](repeating: 255, count: 256) }
+    return bytes + [0, 0x3B]
+  }
+
+  @Test(arguments: [0, 1000, 1_000_000]) func `an image that is cut by the end of its connection is truncated`(
+    size: Int
+  ) throws {
+    let image = gif(size)
+    let cut = Array(image.dropLast())
+    let cases: [([UInt8], Bool, Bool)] = [
+      (cut, true, false), (image, true, false), (image + [7], true, false), (cut, false, false), (cut, true, true),
+    ]
+    for (bytes, isEndedByClose, acceptsAnything) in cases {
+      let bench = Bench(acceptsAnything: acceptsAnything, disk: try DiskFixture())
+      _ = bench.begin(headers: ["etag": "\"a\""], isEndedByClose: isEndedByClose)
+      #expect(bench.receiveAll(bytes) == .proceed)
+      let ending = bench.succeed(bytes: Int64(bytes.count))
+      if bytes.count < image.count, isEndedByClose, !acceptsAnything {
+        guard case .failure(let error) = ending.outcome else { Issue.record("it counts as whole"); continue }
+        #expect(error.kind == .truncated && error.bytesReceived == bytes.count)
+        #expect(ending.partialBody?.byteCount == Int64(bytes.count), "the next attempt continues")
+      } else {
+        guard case .success = ending.outcome else { Issue.record("it counts as cut"); continue }
+        #expect(ending.partialBody == nil)
+      }
+    }
   }
 
   // MARK: - Progress

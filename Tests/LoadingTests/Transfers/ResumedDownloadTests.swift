@@ -130,7 +130,7 @@ struct ResumedDownloadTests {
     let bench = Bench(after: try partialBody(offset), disk: disk)
     #expect(answerRest(bench, from: offset - 1) == .discard)
     let ending = bench.succeed(status: 206)
-    #expect(ending.isRangeMismatch)
+    #expect(ending.isMismatch)
     #expect(ending.contentError == nil)
     #expect(ending.partialBody == nil)
     #expect(bench.discarded.value == 1)
@@ -139,14 +139,29 @@ struct ResumedDownloadTests {
     #expect(bench.progress.withLock { $0 }.isEmpty)
   }
 
-  @Test(arguments: offsets) func `a missing response or an error leaves the partial body unchanged`(offset: Int) throws
-  {
-    let unanswered = Bench(after: try partialBody(offset), disk: disk).fail(.timeout)
-    let refused = Bench(after: unanswered.partialBody, disk: disk)
-    #expect(refused.begin(status: 503) == .discard)
-    let partialBody = try #require(refused.succeed(status: 503).partialBody)
+  @Test(arguments: offsets) func `a missing response leaves the partial body unchanged`(offset: Int) throws {
+    let partialBody = try #require(Bench(after: try partialBody(offset), disk: disk).fail(.timeout).partialBody)
     #expect(partialBody.byteCount == Int64(offset))
     #expect(try content(of: partialBody.body) == Array(image[..<offset]))
+    disk.storage.discard(partialBody.body)
+  }
+
+  @Test(arguments: offsets) func `an error that may pass leaves the partial body unchanged`(offset: Int) throws {
+    let passing = Bench(after: try partialBody(offset), disk: disk)
+    #expect(passing.begin(status: 503) == .discard)
+    let ending = passing.succeed(status: 503)
+    #expect(ending.hadRange && ending.isMismatch)
+    let final = Bench(after: ending.partialBody, disk: disk)
+    #expect(final.begin(status: 403) == .discard)
+    #expect(final.succeed(status: 403).partialBody == nil)
+  }
+
+  @Test func `a refusal of the worker itself is not due to the range`() throws {
+    let bench = Bench(after: try partialBody(1000), disk: disk)
+    bench.download.refuse(with: LoadError(.overloaded, "the rate allows the redirect in 60 s only"))
+    let ending = bench.fail(.cancelled)
+    #expect(ending.hadRange && !ending.mayBeDueToAddedFields)
+    if let partialBody = ending.partialBody { disk.storage.discard(partialBody.body) }
   }
 
   @Test func `a range that is longer than declared is rejected`() throws {

@@ -225,6 +225,8 @@ import Testing
     try await withWorker { worker in
       for params in [
         ["url": "http://a/", "host": "a"], ["tier": "attic"], ["expired": false], ["host": "a#b"], ["host": "a:"],
+        ["host": "/a"], ["host": "\\a"], ["host": "a/.."], ["host": "a/"], ["host": " a"], ["host": "a?"],
+        ["host": "u@a"],
       ] as [JSON] {
         let response = try await worker.call("clear", params)
         #expect(response["error"]["code"] == -32602)

@@ -52,7 +52,7 @@ import Testing
     Case(target: "html", kind: "notAnImage", code: 4001),
     Case(target: "json?type=image/png", kind: "notAnImage", code: 4001),
     Case(target: "garbage", kind: "notAnImage", code: 4001),
-    Case(target: "empty", kind: "notAnImage", code: 4001),
+    Case(target: "empty", kind: "truncated", code: 2007, retryable: true),
     Case(target: "zeros?bytes=100&type=image/png", kind: "notAnImage", code: 4001),
   ]
 

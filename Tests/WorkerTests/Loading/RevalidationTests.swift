@@ -18,7 +18,9 @@ import Testing
   @Test func `refresh sends the cached image once, and then the error, if the server is down`() async throws {
     try await withOrigin { worker, origin in
       let lenient = "image/1.png?etag=v1&cache-control=max-age%3D3600,stale-if-error%3D3600"
-      try await origin.script("s", [lenient, "image/1.png?status=503", "image/1.png?close=start"])
+      // The request is sent again without its condition.
+      let refusal = "image/1.png?status=503"
+      try await origin.script("s", [lenient, refusal, refusal, "image/1.png?close=start"])
       let first = try await worker.load(origin.url("s"))
       for kind in ["http", "network"] as [JSON] {
         let id = refresh(worker, origin.url("s"))

@@ -74,16 +74,49 @@ import Testing
     }
   }
 
-  @Test func `a robots.txt that cannot be loaded allows nothing for a while`() async throws {
-    try await withOrigin("--robots", "obey") { worker, origin in
+  @Test func `a robots.txt that cannot be loaded fails the loads with its error`() async throws {
+    try await withOrigin("--robots", "obey", "--retries", "1") { worker, origin in
       try await origin.script("robots.txt", ["text?status=500"])
-      for number in 1...2 {
-        let error = try await worker.failure(origin.url("image/\(number).png"))
-        #expect(error["data"]["kind"] == "robots" && error["data"]["rule"] == .null)
-        #expect(error["data"]["retryAfterMs"] == 60_000)
-        #expect(error["message"].string?.hasSuffix("cannot be loaded: the server answered 500") == true)
-      }
+      let error = try await worker.failure(origin.url("image/1.png"))
+      #expect(error["data"]["kind"] == "http" && error["data"]["status"] == 500)
+      #expect(error["data"]["retryable"] == true && error["data"]["attempts"] == 2)
+      #expect(error["message"].string?.hasSuffix("cannot be loaded: the server answered 500") == true)
+      #expect(try await origin.log("robots.txt").count == 2)
       #expect(try await origin.log("image").isEmpty)
+    }
+  }
+
+  @Test func `a robots.txt is tried again for the loads that wait`() async throws {
+    try await withOrigin("--robots", "obey", "--retries", "1") { worker, origin in
+      try await origin.script("robots.txt", ["text?status=500", file("User-agent: *", "Disallow: /image/private")])
+      #expect(try await worker.load(origin.url("image/1.png"))["width"] == 32)
+      #expect(try await worker.failure(origin.url("image/private/1.png"))["data"]["kind"] == "robots")
+      #expect(try await origin.log("robots.txt").count == 2)
+    }
+  }
+
+  @Test func `a redirect needs no second permit for robots.txt of its target`() async throws {
+    try await withOrigin("--robots", "obey", "--max-concurrent", "1", origin: ["--origins", "2"]) { worker, origin in
+      try await origin.script("robots.txt", ["text?status=404"])
+      let urls = (1...4).map { origin.url("image/\($0).png?redirect=\(origin.bases[1])/image/\($0)0.png") }
+      for id in urls.map({ worker.request("load", ["url": .string($0)]) }) {
+        #expect(try await worker.response(to: id)["result"]["width"] == 32)
+      }
+      #expect(try await origin.log("robots.txt").count == 2)
+    }
+  }
+
+  @Test func `a robots.txt that no load waits for is given up`() async throws {
+    try await withOrigin("--robots", "obey") { worker, origin in
+      try await origin.script("robots.txt", ["text?status=404&hold=rules", "text?status=404"])
+      let id = worker.request("load", ["url": .string(origin.url("image/1.png"))])
+      try await origin.held(at: "rules")
+      #expect(try await worker.call("stats")["result"]["origins"][0]["reason"] == "robots")
+      _ = try await worker.call("cancel", ["all": true])
+      #expect(try await worker.response(to: id)["error"]["data"]["kind"] == "cancelled")
+      #expect(try await worker.load(origin.url("image/2.png"))["width"] == 32)
+      #expect(try await origin.log("robots.txt").count == 2)
+      try await origin.release("rules")
     }
   }
 

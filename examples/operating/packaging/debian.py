@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cache_manual import cache_manual
 from manual import manual
-from release_files import BINARIES, CLIENTS, Release, put, put_binaries, put_text, said
+from release_files import BINARIES, CLIENTS, Release, put, put_binaries, put_guide, put_text, said
 
 PACKAGING = Path(__file__).parent
 
@@ -30,6 +30,7 @@ def pack(release: Release, work: Path, output: Path) -> Path:
     recipes = [path.relative_to(examples) for path in (examples / "shell").iterdir() if path.is_file() and path.suffix != ".md"]
     for example in [*map(Path, CLIENTS), *recipes]:
         put(examples / example, tree / "usr/share/imageworker/examples" / example)
+    put_guide(release, tree / "usr/share/imageworker/protocol", tree / "usr/share/imageworker/examples")
     for unit in ("imageworker-mirror.service", "imageworker-mirror.timer"):
         put(examples / "operating" / unit, tree / "lib/systemd/system" / unit)
     put(PACKAGING / "sysusers.conf", tree / "usr/lib/sysusers.d/imageworker.conf")

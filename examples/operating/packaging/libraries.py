@@ -11,7 +11,7 @@ from release_files import Stop, said
 
 GLIBC = "libc6"
 MODULES = ("vips-heif.so", "vips-jxl.so")
-"""The modules of libvips that the codec opens, see Sources/imageworker-codec/Process/Library.swift."""
+"""The modules of libvips that the codec opens, see Sources/Codec/Process/Library.swift."""
 
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:

@@ -29,6 +29,15 @@ CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.
 """In the folder examples."""
 
 
+def put_guide(release: Release, protocol: Path, examples: Path) -> None:
+    """Copies openrpc.json, the pages about the protocol, and those about the clients, which lead to them by `../../protocol`."""
+    pages = release.root / "protocol"
+    for page in [pages / "openrpc.json", *pages.glob("*.md"), *(pages / "images").iterdir()]:
+        put(page, protocol / page.relative_to(pages))
+    for client in {Path(client).parent for client in CLIENTS}:
+        put(release.root / "examples" / client / "README.md", examples / client / "README.md")
+
+
 def said(*command: Union[str, Path]) -> str:
     """The standard output of a command that must succeed."""
     return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout

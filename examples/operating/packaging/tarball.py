@@ -10,7 +10,7 @@ from typing import Tuple
 
 import libraries
 from notices import put_notices
-from release_files import BINARIES, CLIENTS, Release, Stop, put, put_binaries, put_text
+from release_files import BINARIES, CLIENTS, Release, Stop, put, put_binaries, put_guide, put_text
 
 RUN_PATH = ("--force-rpath", "--set-rpath", "$ORIGIN/lib")
 """DT_RPATH instead of DT_RUNPATH: it also serves the libraries of libraries and of modules, see ld.so(8). So the libraries
@@ -24,7 +24,7 @@ def pack(release: Release, floor: Tuple[int, ...], work: Path, output: Path) -> 
     packages = _put_libraries(release, folder / "lib")
     for client in CLIENTS:
         put(release.root / "examples" / client, folder / "clients" / client)
-    put(release.root / "protocol" / "openrpc.json", folder / "protocol" / "openrpc.json")
+    put_guide(release, folder / "protocol", folder / "clients")
     put_notices(packages, folder / "notices")
     glibc = check_glibc(folder, floor)
     template = string.Template((Path(__file__).parent / "README.txt").read_text("utf-8"))

@@ -11,6 +11,17 @@ public enum FileState: Sendable, Equatable {
 
 /// Compares the files with the index, for `imageworker cache verify`.
 extension DiskTier {
+  /// The number of entries, and the allocated bytes of all files in the index.
+  public func listedTotals() throws(StoreError) -> (entries: Int, allocated: Int64) {
+    let totals = try session.withSettledIndex { index throws(SQLiteError) in try index.totals() }
+    return (totals.entries, totals.bytes)
+  }
+
+  /// Whether the entry is still stored.
+  public func isListed(_ entry: CacheEntry) throws(StoreError) -> Bool {
+    try session.withSettledIndex { index throws(SQLiteError) in try index.record(entry.id) != nil }
+  }
+
   /// Reads the whole file. Changes nothing.
   public func examine(_ entry: CacheEntry) throws(StoreError) -> FileState {
     let folder = try session.usable().folder
@@ -19,8 +30,8 @@ extension DiskTier {
       let file = try environment.files.openFile(path, in: folder.descriptor)
       defer { closeFile(file) }
       let byteCount = try environment.files.status(of: file, path).byteCount
-      guard byteCount == entry.byteCount else { return .wrongSize(Int64(byteCount)) }
-      return try digest(of: file, path) == entry.digest ? .intact : .damaged
+      guard byteCount == entry.content.byteCount else { return .wrongSize(Int64(byteCount)) }
+      return try digest(of: file, path) == entry.content.digest ? .intact : .damaged
     } catch {
       return error.isMissing ? .missing : .unreadable(error.message)
     }

@@ -1,3 +1,4 @@
+internal import HTTPCaching
 internal import Threads
 
 /// Resuming broken transfers. See `PartialFiles`.
@@ -28,7 +29,7 @@ extension DiskTier {
     guard let (partial, spool) = resumed else { return nil }
     let byteCount = spool.assumeIsolated { $0.byteCount }
     setReservation(session.folder?.allocated(byteCount) ?? byteCount, for: spool.id)
-    guard byteCount > 0, byteCount < partial.completeLength ?? .max else {
+    guard partial.response.hasRest(after: byteCount) else {
       spool.assumeIsolated { $0.discard() }
       return nil
     }

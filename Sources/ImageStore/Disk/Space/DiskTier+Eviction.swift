@@ -4,7 +4,6 @@ extension DiskTier {
   public func trim() {
     guard mode == .readWrite, !session.isClosed else { return }
     schedule.trimAt = nil
-    publishLimit()
     removeDue()
     budget.expireMeasurement()
     try? makeSpace(for: 0, allowOverLimit: true)
@@ -22,8 +21,7 @@ extension DiskTier {
     }
     guard let demand = budget.demand(adding: bytes, used: used), try evict(demand) < demand.bytes else { return }
     guard allowOverLimit else {
-      throw StoreError(
-        .overLimit, "the disk cache is full of pinned files and files delivered in the last \(deliveredFileLifetime) s")
+      throw StoreError(.overLimit, "the disk cache is full of files delivered in the last \(deliveredFileLifetime) s")
     }
     let next = min(budget.cursor.until, schedule.nextDue ?? .max)
     schedule.trimAt = next == .max ? nil : next
@@ -32,10 +30,9 @@ extension DiskTier {
   /// Evicts some files when the system reports a full disk. Returns false if nothing can be evicted.
   func evictAfterDiskFull() -> Bool { ((try? evict(SpaceBudget.demandOfFullDisk)) ?? 0) > 0 }
 
-  /// Evicts partial files, then the least recently used images, until the demand is met. Pinned images are evicted last,
-  /// and only if they alone exceed the limit.
+  /// Evicts partial files, then the least recently used images, until the demand is met.
   ///
-  /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently or are pinned.
+  /// - Returns: the bytes freed; fewer than requested if the other files were delivered recently.
   private func evict(_ demand: SpaceBudget.Demand) throws(StoreError) -> Int64 {
     drainDeliveries()
     let now = now
@@ -43,25 +40,19 @@ extension DiskTier {
     return try session.withIndex { index throws(SQLiteError) in
       var demand = demand
       while !demand.isMet, let bytes = try partials.removeOldest(from: index) { demand.freed += bytes }
-      try evictImages(pinned: false, &demand, from: index, now: now)
-      let excess = min(try index.pinTotals().bytes - budget.limit, demand.bytes - demand.freed)
-      if excess > 0 {
-        var demandOfPins = SpaceBudget.Demand(bytes: excess, reason: demand.reason)
-        try evictImages(pinned: true, &demandOfPins, from: index, now: now)
-        demand.freed += demandOfPins.freed
-      }
+      try evictImages(&demand, from: index, now: now)
       if demand.freed > 0 { schedule.recordWrite() }
       return demand.freed
     }
   }
 
-  /// Evicts the least recently used of the pinned or of the other images.
+  /// Evicts the least recently used images.
   private func evictImages(
-    pinned: Bool, _ demand: inout SpaceBudget.Demand, from index: DiskIndex, now: Int
+    _ demand: inout SpaceBudget.Demand, from index: DiskIndex, now: Int
   ) throws(SQLiteError) {
-    var position = pinned ? SpaceBudget.Cursor().upTo : budget.cursor.upTo
+    var position = budget.cursor.upTo
     search: while !demand.isMet {
-      let candidates = try index.leastRecentlyUsed(after: position, pinned: pinned, limit: 16)
+      let candidates = try index.leastRecentlyUsed(after: position, limit: 16)
       if candidates.isEmpty { return }
       for candidate in candidates {
         guard demand.includes(candidate.allocated) else { return }
@@ -72,7 +63,7 @@ extension DiskTier {
         }
         if let until = retentionEnd(of: candidate, now: now) {
           position = (candidate.usedAt, candidate.id)
-          budget.skip(candidate, until: until, pinned: pinned)
+          budget.skip(candidate, until: until)
         } else {
           try removeEntry(candidate, from: index, now: now)
           demand.freed += candidate.allocated
@@ -159,4 +150,30 @@ extension DiskTier {
   }
 
   func removeDueIfAny() { if let due = schedule.nextDue, due <= now { removeDue() } }
+}
+
+/// The number of entries that this worker has evicted from the disk tier, by reason.
+public struct EvictionStatistics: Sendable, Equatable {
+  public enum Reason: Sendable {
+    /// The tier reached its limit.
+    case limit
+    /// The file system had less free space than the minimum.
+    case freeSpace
+    /// The file system had no space left for a write.
+    case diskFull
+  }
+
+  public var limit = 0
+  public var freeSpace = 0
+  public var diskFull = 0
+
+  public var total: Int { limit + freeSpace + diskFull }
+
+  mutating func count(_ reason: Reason) {
+    switch reason {
+    case .limit: limit += 1
+    case .freeSpace: freeSpace += 1
+    case .diskFull: diskFull += 1
+    }
+  }
 }

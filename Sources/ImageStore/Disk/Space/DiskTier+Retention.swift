@@ -34,7 +34,7 @@ extension DiskTier {
     if verification.withLock({ $0 }) == .always { return nil }
     recordUse(of: response)
     let path = absolutePath(of: response)
-    return (try? environment.files.status(path))?.byteCount == response.byteCount ? path : nil
+    return (try? environment.files.status(path))?.byteCount == response.content.byteCount ? path : nil
   }
 
   /// Records a use of an image that was delivered from another tier. Callable from any thread.

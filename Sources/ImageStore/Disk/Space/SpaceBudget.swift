@@ -35,9 +35,6 @@ struct SpaceBudget {
   /// block is always allowed.
   func maxFileBytes(blockSize: Int64) -> Int64 { max(limit / 10, min(blockSize, limit)) }
 
-  /// The maximum allocated bytes of pinned files: nine tenths of the limit, so that other images can still be stored.
-  static func maxPinnedBytes(limit: Int64) -> Int64 { limit - limit / 10 }
-
   // MARK: Free space
 
   /// Whether the free space must be measured before `bytes` are written. Until `recordSpace`, it then limits nothing.
@@ -105,8 +102,8 @@ struct SpaceBudget {
 
   mutating func recordEviction(_ reason: EvictionStatistics.Reason) { evicted.count(reason) }
 
-  /// The position up to which eviction has found only retained rows among those that are not pinned, so that it does not
-  /// scan them again before one of them can be evicted. Rows used later come after it in the order.
+  /// The position up to which eviction has found only retained rows, so that it does not scan them again before one of
+  /// them can be evicted. Rows used later come after it in the order.
   struct Cursor {
     fileprivate(set) var upTo: (usedAt: Int, id: Int64) = (.min, .min)
     /// When the first of the skipped rows may be evicted.
@@ -121,8 +118,8 @@ struct SpaceBudget {
   }
 
   /// - Parameter until: when the row may be evicted.
-  mutating func skip(_ record: FileRecord, until: Int, pinned: Bool = false) {
-    if !pinned { cursor.upTo = (record.usedAt, record.id) }
+  mutating func skip(_ record: FileRecord, until: Int) {
+    cursor.upTo = (record.usedAt, record.id)
     cursor.until = min(cursor.until, until)
   }
 

@@ -1,4 +1,5 @@
 internal import CSQLite
+internal import Text
 
 /// A value that can be bound to a parameter of a statement. Parameters count from 1.
 protocol SQLiteValue {
@@ -24,6 +25,9 @@ extension String: SQLiteValue {
     }
   }
 }
+
+/// FNV-1a of the text's bytes, as the index stores it.
+func fnv1a(_ text: String) -> Int64 { Int64(bitPattern: FNV1a.hash(text.utf8)) }
 
 /// A blob.
 extension [UInt8]: SQLiteValue {

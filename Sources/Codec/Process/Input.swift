@@ -1,0 +1,176 @@
+internal import CVips
+internal import ImageCodec
+internal import Platform
+
+/// The bytes of an image file, memory-mapped. Must outlive the pictures that are opened from it.
+final class Input {
+  let bytes: UnsafeRawBufferPointer
+  private let file: EncodedFile?
+  /// The input that contains this one.
+  private let whole: Input?
+  private var raster: Raster?
+  private(set) var drawing: Drawing?
+  private var drawn: [Raster] = []
+  /// The reader that decoded the first frames of the raster and continues after them.
+  private var frameReader: (any FrameReader)?
+  private var ends: [TrailingDataGuard] = []
+  private var jpegReaders: [JPEGReader] = []
+
+  /// Nil if the file cannot be mapped. The descriptor is not needed afterwards.
+  init?(mapping descriptor: Int32) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size > 0,
+      let address = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED
+    else { return nil }
+    bytes = UnsafeRawBufferPointer(start: address, count: Int(status.st_size))
+    (file, whole) = (nil, nil)
+  }
+
+  init(copying file: EncodedFile) {
+    bytes = file.bytes
+    (self.file, whole) = (file, nil)
+  }
+
+  /// The bytes of another input, from an offset on.
+  init(partOf whole: Input, from start: Int) {
+    bytes = UnsafeRawBufferPointer(rebasing: whole.bytes[start...])
+    (file, self.whole) = (nil, whole)
+  }
+
+  deinit {
+    if file == nil, whole == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
+  }
+
+  /// Opens the image. The pixels are decoded from the top when they are read.
+  ///
+  /// - Parameter shrink: the maximum factor by which each side may be reduced while it is decoded; the loader may do
+  ///   less.
+  func open(
+    _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
+  ) throws(LibraryError) -> Picture {
+    if let raster { return try Picture.viewing(raster) }
+    // A drawing has no pixels until its size is chosen.
+    if let drawing { return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) } }
+    guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
+      throw LibraryError()
+    }
+    defer { cvips_unref(source) }
+    let picture = try Picture.make { result in
+      switch format {
+      case .jpeg: cvips_load_jpeg(source, result, strictness, Int32(shrink))
+      case .webp: cvips_load_webp(source, result, strictness, allFrames ? -1 : 1, 1 / Double(shrink))
+      default: cvips_load(loader, source, result, strictness)
+      }
+    }
+    if format == .tiff { return try picture.common(alpha: TIFFHeader.alpha(self)) }
+    guard format == .png else { return picture }
+    let colored = try picture.declared(PNGColors(of: bytes))
+    if PNGScreening(bytes).isInterlaced { return colored }
+    ends.append(TrailingDataGuard(of: bytes, readFrom: source))
+    return try ends[ends.count - 1].watch(colored)
+  }
+
+  /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
+  ///
+  /// - Parameters:
+  ///   - size: the size in the header.
+  ///   - isOneByOne: whether only the first frame is decoded here, and the others by `readOtherFrames`.
+  func decode(
+    _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, isOneByOne: Bool, maxPixels: Int
+  ) throws {
+    func decode(by reader: some FrameReader) throws {
+      var reader = reader
+      raster = try reader.raster(frames: isOneByOne ? 1 : frames, continues: isOneByOne)
+      frameReader = reader
+    }
+    switch format {
+    case .avif: try decode(by: try AVIFReader(self, frames: frames, maxPixels: maxPixels))
+    case .gif: try decode(by: try GIFReader(self))
+    case .png:
+      if let animation { try decode(by: try APNGReader(self, animation)) }
+    case .bmp: raster = try BitmapReader(self).read()
+    case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
+    case .ico: raster = try BitmapReader(self, entry: try icon()).read()
+    default: break
+    }
+  }
+
+  /// Decodes the frames that are left, and throws if any lacks a pixel.
+  ///
+  /// - Returns: false if the frames of the image are not decoded by a reader of this program.
+  func readOtherFrames() throws -> Bool {
+    guard var reader = frameReader else { return false }
+    while try reader.next() != nil {}
+    if reader.isDamaged { throw DecodeError.corrupt("the data of a frame is incomplete") }
+    return true
+  }
+
+  func jpegReader(isStrict: Bool) throws(LibraryError) -> JPEGReader {
+    let reader = try JPEGReader(bytes, isStrict: isStrict)
+    jpegReaders.append(reader)
+    return reader
+  }
+
+  /// Whether the data read so far lacked something that the library has replaced.
+  var isDamaged: Bool { frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged) }
+
+  /// Draws a part of an SVG. The input must outlive the picture.
+  func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {
+    let raster = try drawing.raster(crop, size: size)
+    drawn.append(raster)
+    return try Picture.viewing(raster)
+  }
+
+  /// The reason that a picture could not be read to its end, if libvips does not know it.
+  var refusal: DecodeError? { ends.contains(where: \.hasExcessData) ? PNGScreening.refusal : nil }
+}
+
+extension Input: ByteSource {
+  var count: Int { bytes.count }
+
+  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, offset < bytes.count, count > 0 else { return [] }
+    return ArraySlice(bytes[offset..<(offset + min(count, bytes.count - offset))])
+  }
+}
+
+/// Files that contain a file of another format: an icon with a PNG, or a bitmap with a JPEG or a PNG as its pixels.
+extension Input {
+  /// The contained image, screened as a file of its format; the file itself if it contains none.
+  func innermost(_ format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
+    switch format {
+    case .ico:
+      let entry = try icon()
+      return entry.isPNG ? try part(from: entry.start, as: .png) : (self, format)
+    case .bmp:
+      let bitmap = try bitmap()
+      switch bitmap.compression {
+      case .jpeg: return try part(from: Int(self.bytes.littleEndian(at: 10)), as: .jpeg)
+      case .png: return try part(from: Int(self.bytes.littleEndian(at: 10)), as: .png)
+      default: return (self, format)
+      }
+    default: return (self, format)
+    }
+  }
+
+  func icon() throws(DecodeError) -> ICOHeader.Entry {
+    do throws(ImageHeaderError) { return try ICOHeader.largest(in: self) } catch { throw .corrupt(error.description) }
+  }
+
+  func header(_ format: ImageFormat) throws(DecodeError) -> ImageHeader {
+    do throws(ImageHeaderError) { return try ImageHeader.read(self, format: format) } catch {
+      throw .corrupt(error.description)
+    }
+  }
+
+  private func bitmap() throws(DecodeError) -> BitmapHeader {
+    do throws(ImageHeaderError) { return try BitmapHeader(self, at: BMPHeader.start) } catch {
+      throw .corrupt(error.description)
+    }
+  }
+
+  private func part(from start: Int, as format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
+    guard start > 0, start < count else { throw .corrupt("the image is truncated") }
+    return (try Input(partOf: self, from: start).screened(format), format)
+  }
+}

@@ -1,0 +1,148 @@
+internal import CAVIF
+internal import CVips
+internal import ImageCodec
+internal import Platform
+
+/// The initialisation and the formats of libvips.
+enum Library {
+  private(set) nonisolated(unsafe) static var formats = CodecFormats()  // set once, before there is a second thread
+
+  /// Starts libvips with only what decoding needs: no cache; no threads to share an image; no modules, except those of
+  /// HEIF and JPEG XL with all libraries; and only the loaders listed here.
+  static func start(_ libraries: DecoderLibraries) {
+    // libvips would load its modules (Magick, Poppler, OpenSlide ...) from here. They take 90 ms and are not needed.
+    let library = cvips_library_path().map { String(cString: $0) }
+    setenv("VIPSHOME", "/nonexistent", 1)
+    // libvips would put large images into a temporary file, which the sandbox forbids; the memory limit applies
+    // instead.
+    setenv("VIPS_DISC_THRESHOLD", "1000g", 1)
+    guard vips_init("imageworker-codec") == 0 else { exit(EX_UNAVAILABLE) }
+    vips_concurrency_set(1)
+    vips_cache_set_max(0)
+    if libraries == .all, let library {
+      for (loader, module) in [("heifload_source", "heif"), ("jxlload_source", "jxl")] where !has(loader) {
+        open(module: module, beside: library)
+      }
+    }
+    vips_operation_block_set("VipsForeignLoad", 1)
+    for name in ["Jpeg", "Png", "Webp", "Tiff", "Heif"] {
+      vips_operation_block_set("VipsForeignLoad\(name)", 0)
+    }
+    vips_block_untrusted_set(1)
+    // libvips marks them as untrusted, because libjxl is young. It runs in the sandbox here.
+    for name in ["LoadJxl", "SaveJxl"] { vips_operation_block_set("VipsForeign\(name)", 0) }
+    formats = CodecFormats(
+      decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
+      encode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canEncode($0) })
+    warmUp()
+    if libraries == .all { Drawing.warmUp() }
+  }
+
+  private static func open(module: String, beside library: String) {
+    guard let slash = library.lastIndex(of: "/") else { return }
+    let directory = "\(library[..<slash])/vips-modules-\(VIPS_MAJOR_VERSION).\(VIPS_MINOR_VERSION)"
+    _ = g_module_open("\(directory)/vips-\(module).so", G_MODULE_BIND_LAZY)
+  }
+
+  private static func has(_ operation: String) -> Bool { cvips_has_operation(operation) != 0 }
+
+  private static func canDecode(_ format: ImageFormat) -> Bool {
+    if format == .avif { return avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE.rawValue) != nil }
+    if format.isDecodedWhole { return true }
+    guard let loader = format.loader, has(loader) else { return false }
+    switch format {
+    case .heic: return HEIFCodecs.have("decoder", .hevc)
+    default: return true
+    }
+  }
+
+  private static func canEncode(_ format: ImageFormat) -> Bool {
+    switch format {
+    case .jpeg: true
+    case .png: has("pngsave_buffer")
+    case .webp: has("webpsave_buffer")
+    case .avif: avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE.rawValue) != nil
+    case .jxl: has("jxlsave_buffer")
+    default: false
+    }
+  }
+
+  /// Runs the first-use initialisation of each library while the sandbox is open.
+  private static func warmUp() {
+    guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
+    for interest in [Picture.Interest.attention, .entropy] {
+      _ = try? picture.start(ofWidth: 32, height: 64, by: interest)
+    }
+    for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
+      guard let encoded = try? picture.encoded(format) else { continue }
+      let input = Input(copying: encoded)
+      // With libvips, which compiles its filters at first use and cannot allocate memory for them later.
+      _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).inMemory()
+    }
+    vips_error_clear()
+  }
+}
+
+/// The codecs of libheif. libheif is asked directly, because libvips knows only whether libheif is present.
+private enum HEIFCodecs: UInt32 {
+  case hevc = 1
+
+  static func have(_ side: String, _ codec: HEIFCodecs) -> Bool {
+    guard let library = dlopen(sharedLibrary("libheif", version: 1), RTLD_LAZY | RTLD_NOLOAD) else { return false }
+    defer { dlclose(library) }
+    guard let symbol = dlsym(library, "heif_have_\(side)_for_format") else { return false }
+    typealias Question = @convention(c) (UInt32) -> Int32
+    return unsafeBitCast(symbol, to: Question.self)(codec.rawValue) != 0
+  }
+}
+
+extension ImageFormat {
+  /// Whether this program decodes the format completely and without libvips.
+  var isDecodedWhole: Bool { [.avif, .bmp, .ico, .gif, .svg].contains(self) }
+
+  /// The libvips operation that reads only this format; nil if libvips does not read it.
+  var loader: String? {
+    switch self {
+    case .jpeg: "jpegload_source"
+    case .png: "pngload_source"
+    case .webp: "webpload_source"
+    case .heic: "heifload_source"
+    case .tiff: "tiffload_source"
+    case .jxl: "jxlload_source"
+    case .avif, .jp2, .gif, .bmp, .ico, .svg: nil
+    }
+  }
+}
+
+/// The message of libvips or libjpeg about a failure.
+struct LibraryError: Error {
+  let message: String
+
+  init(_ message: some StringProtocol) { self.message = CodecReply.readable(message) }
+
+  /// Takes libvips' messages about its last failures.
+  init() {
+    let lines = String(cString: vips_error_buffer()).split(separator: "\n")
+    vips_error_clear()
+    self.init(lines.first ?? "the image cannot be decoded")
+  }
+
+  /// The libraries distinguish kinds of failures only by their texts.
+  var asDecodeError: DecodeError {
+    // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
+    if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
+    }
+    if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
+    }
+    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
+    return .corrupt("the image is damaged (\(message))")
+  }
+
+  static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
+
+  private static let wordsOfMemory = [
+    "out of memory", "Out of memory", "nsufficient memory", "to allocate",
+  ]
+}
