@@ -67,7 +67,8 @@ class Inspector:
     def files(self) -> Found:
         found = Found()
         for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
-            found.files["/".join(path.parts[-2:])] = path.stat().st_size
+            with contextlib.suppress(FileNotFoundError):  # It has just been swept.
+                found.files["/".join(path.parts[-2:])] = path.stat().st_size
         found.workers = {path.stem for path in self._folder.glob("workers/*.lock") if path.stem != "index"}
         return found
 

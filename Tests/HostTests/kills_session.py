@@ -89,7 +89,9 @@ class Worker:
         self._log.close()
         if self.broken is not None:
             raise self.broken
-        if log:
+        # A share of the requests is bound to fail.
+        complaints = [line for line in log.splitlines() if "loads of the last minute failed" not in line]
+        if any(complaints):
             raise Violation(f"it has complained: {log}")
 
     def log(self) -> str:

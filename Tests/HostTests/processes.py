@@ -14,11 +14,15 @@ from origin_process import PATIENCE
 
 def children(pid: int) -> list[int]:
     """Those that a process has now (Linux)."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):  # the thread has ended, and others have its children
-            found += map(int, (task / "children").read_text().split())
-    return found
+    # Not by /proc/PID/task/*/children: a thread that ends hands its children to one that may have been read before.
+    return [int(each) for each in os.listdir("/proc") if each.isdecimal() and parent(each) == pid]
+
+
+def parent(process: str) -> Optional[int]:
+    with contextlib.suppress(OSError):  # it has ended
+        # After the name, which stands in brackets and may have any character.
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 class Watched:
