@@ -10,12 +10,14 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from typing import Any
 
 from chaos_session import default_worker
 from kills_origin import ChangingOrigin, Picture, body_of
+from origin_process import PATIENCE
 
 
 class Disk(contextlib.AbstractContextManager["Disk"]):
@@ -105,8 +107,33 @@ class CacheDisk(unittest.TestCase):
             self.assertEqual(self.load(worker, f"kept-{number}{'L' if number % 2 else 'S'}"), "miss")
         self.assertEqual(self.load(worker, "kept-0S"), "disk")
         self.assertLessEqual(len(worker.log()), 1, worker.log())
+        self.assertIn("result", worker.call("clear"))
+
+    def test_a_clear_makes_room_on_a_full_disk(self) -> None:
+        disk = self.exits.enter_context(Disk(self.folder / "disk", "40m"))
+        worker, image, count = self.worker(disk.path), self.folder / "image.png", 1000
+        for number in range(count):  # All are delivered within the last 60 s.
+            image.write_bytes(body_of(Picture(f"kept-{number}S", 1, "-")))
+            self.assertIn("result", worker.call("store", url=self.origin.url(f"{number}"), path=str(image)))
+        self.wait_for_rows(disk.path / "default" / "index.sqlite", count)
+        with (disk.path / "filler").open("wb", buffering=0) as filler, self.assertRaises(OSError):
+            while True:
+                filler.write(bytes(4096))
         cleared = worker.call("clear")
-        self.assertTrue("result" in cleared or cleared["error"]["data"]["kind"] == "diskFull", cleared)
+        self.assertEqual(cleared.get("result", cleared).get("removed"), count, cleared)
+        self.assertFalse(worker.call("query", url=self.origin.url("0"))["result"]["disk"])
+        self.assertEqual(worker.log(), [])
+
+    def wait_for_rows(self, index: Path, count: int) -> None:
+        """They are written half a second after the first of them was gathered."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < PATIENCE:
+            with contextlib.closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as opened:
+                [[found]] = opened.execute("SELECT count(*) FROM responses")
+            if found == count:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"only {found} rows")
 
     def test_query_names_no_file_that_is_missing(self) -> None:
         with self.worker(self.folder / "cache") as worker:
@@ -215,6 +242,10 @@ class CacheDisk(unittest.TestCase):
         self.assertEqual([self.load(worker, "kept-0S") for _ in range(3)], ["miss"] * 3)
         self.assertEqual(len(worker.log()), 1, worker.log())
         self.assertEqual(worker.call("clear")["result"], {"removed": 0, "bytes": 0})
+        command = [default_worker(), "cache", "rm", "--all", "--cache-dir", str(cache)]
+        removal = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((removal.returncode, removal.stdout), (74, ""))
+        self.assertIn("has version 1000 of the index", removal.stderr)
         self.assertEqual(sorted(path for path in cache.rglob("*.png")), before)
 
 

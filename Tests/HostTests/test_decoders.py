@@ -215,10 +215,11 @@ class Decoders(unittest.TestCase):
         self.assertTrue(all(decoder.ends() for decoder in decoders))
 
     def test_bombs_are_refused_before_they_take_memory(self) -> None:
+        everything = [*bombs(), *giants()]  # This takes a while, after which the decoder would have ended as idle.
         worker = self.worker("--decoders", "1")
         self.store(worker, "harmless", harmless())
         self.assertEqual(worker.load("harmless", **SMALL), "result")
-        for number, bomb in enumerate([*bombs(), *giants()]):
+        for number, bomb in enumerate(everything):
             with self.subTest(bomb.name):
                 self.store(worker, f"bomb-{number}", bomb.file)
                 before = worker.memory()

@@ -12,6 +12,9 @@ struct StoredLayout {
   /// The minimum reduction that is left to the Lanczos filter if the loader reduces the image. From this value on, no
   /// error is greater than that of area averaging (Tests/Benchmarks/README.md).
   private static let minRemainingReduction = 1.5
+  /// The minimum side of an image that the loader has reduced. The last block of a JPEG has padding beside the pixels of
+  /// the edge, which libjpeg reduces with them: in an image of few samples, that is visible.
+  private static let minReducedSide = 8
 
   init(source: Source, geometry: Geometry) {
     (width, height) = (source.width, source.height)
@@ -21,7 +24,8 @@ struct StoredLayout {
     scaledWidth = isTurned ? geometry.scaledHeight : geometry.scaledWidth
     scaledHeight = isTurned ? geometry.scaledWidth : geometry.scaledHeight
     let reduction = min(Double(crop.width) / Double(scaledWidth), Double(crop.height) / Double(scaledHeight))
-    let maxShrink = Int(reduction / Self.minRemainingReduction)
+    let maxShrink = min(
+      Int(reduction / Self.minRemainingReduction), min(crop.width, crop.height) / Self.minReducedSide)
     let (crop, width, height) = (crop, width, height)
     let isWhole = crop.width == width && crop.height == height
     shrink =

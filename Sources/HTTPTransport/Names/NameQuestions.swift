@@ -93,37 +93,50 @@ struct NameQuestions {
 /// The number of queries that may be in flight to the name servers at once, adapted to their outcomes. Pure.
 ///
 /// The window grows by one for every sixteen answers that arrive while it is the limit. Each lost or refused query
-/// shrinks it by one, and the next attempt goes ahead of all other queries, after one was answered. So queries that a
-/// name server drops because it has too many are repeated when it has fewer, and the window settles at the number that
-/// the server accepts. If no attempt at a query is answered, the name is the cause, and the window grows back by that
-/// query's losses. If a later attempt is answered, the server has dropped queries; from then on the window grows only
-/// once a round trip.
+/// shrinks it by one, but at most as often as queries are answered: without answers, the names are the cause. So queries
+/// that a name server drops because it has too many are repeated when it has fewer, and the window settles at the number
+/// that the server accepts. If no attempt at a query is answered, the name is the cause, and the window grows back by
+/// that query's losses. If a later attempt is answered, the server has dropped queries; from then on the window grows
+/// only once a round trip.
+///
+/// A query that is not answered for a while is quiet: up to `maxQuiet` of these do not count in the window, so that
+/// names without an answer do not delay the others.
 struct QueryWindow {
   static let sizes = 8...1_000
+  static let maxQuiet = 128
   private static let answersForGrowth = 16
 
   private(set) var size = 64
   private(set) var inFlight = 0
+  private var quiet = 0
+  /// Number of answers for which the window has not shrunk; at most `size`.
+  private var unspentAnswers = 0
   private var hasSeenDrops = false
   /// Whether the window is what delays queries.
   private var isLimiting = false
   /// Number of answers since the window last grew.
   private var answers = 0
 
-  var isFull: Bool { inFlight >= size }
+  var isFull: Bool { occupied >= size }
+
+  private var occupied: Int { inFlight - min(quiet, Self.maxQuiet) }
 
   mutating func sent() {
     inFlight += 1
     if isFull { isLimiting = true }
   }
 
+  /// Records that a query in flight is quiet, or no longer is.
+  mutating func setQuiet(_ isQuiet: Bool) { quiet += isQuiet ? 1 : -1 }
+
   /// Records that a query was answered.
   ///
   /// - Parameter losses: the number by which its earlier attempts have shrunk the window.
   mutating func answered(losses: Int) {
     inFlight -= 1
+    unspentAnswers = min(unspentAnswers + 1, size)
     if losses > 0 { hasSeenDrops = true }
-    if 2 * inFlight < size { isLimiting = false }
+    if 2 * occupied < size { isLimiting = false }
     guard isLimiting else { return }
     answers += 1
     guard answers >= (hasSeenDrops ? max(Self.answersForGrowth, size) : Self.answersForGrowth) else { return }
@@ -134,7 +147,8 @@ struct QueryWindow {
   /// Records that a query was refused or not answered in time. Returns true if that has shrunk the window.
   mutating func lost() -> Bool {
     inFlight -= 1
-    guard size > Self.sizes.lowerBound else { return false }
+    guard size > Self.sizes.lowerBound, unspentAnswers > 0 else { return false }
+    unspentAnswers -= 1
     size -= 1
     return true
   }

@@ -21,6 +21,8 @@ final class NameQuery {
   var server = 0
   /// The number by which lost attempts have shrunk the window.
   var losses = 0
+  /// Whether the current attempt has not been answered for `NameServerConfiguration.quietAfter`.
+  var isQuiet = false
 
   init(_ name: String, _ type: RecordType) {
     self.name = name

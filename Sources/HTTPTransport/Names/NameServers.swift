@@ -8,6 +8,9 @@ struct NameServerConfiguration: Sendable {
   var servers: String?
   /// Longest time for one query. A resolver that has to ask others may well need a second.
   var timeout = Duration.seconds(2)
+  /// Time after which a query that is not answered leaves its place in the window to another one. Most answers come
+  /// sooner.
+  var quietAfter = Duration.milliseconds(250)
   /// Time after which look-ups end if no server answers anything.
   var silenceTimeout = Duration.seconds(10)
   var hostsFile = "/etc/hosts"

@@ -53,10 +53,15 @@ final class Resolver {
   private var lookUps: [String: LookUp] = [:]
   /// Look-ups that have not begun, in the order of arrival.
   private var waiting = FIFO<LookUp>()
-  /// Queries of look-ups that have begun. They go ahead of `waiting`.
+  /// The first attempts at queries of look-ups that have begun. They go ahead of `waiting`.
   private var pending = FIFO<(LookUp, NameQuery)>()
+  /// Further attempts. They take turns with `waiting`, so that names without an answer do not delay others.
+  private var repeated = FIFO<(LookUp, NameQuery)>()
+  private var isTurnOfRepeated = false
   /// The look-ups of the queries in flight, by the query.
   private var inFlight: [ObjectIdentifier: LookUp] = [:]
+  /// The attempts, and when each becomes quiet, in ascending order; some have ended.
+  private var young = FIFO<(NameQuery, attempt: Int, until: Instant)>()
   private var endedQueries: [(NameQuery, NameQuery.End)] = []
   /// Look-ups with addresses of one type, and the time at which these suffice; in ascending order.
   private var halves = FIFO<(LookUp, due: Instant)>()
@@ -138,6 +143,11 @@ final class Resolver {
       send(query, of: lookUp)
       return true
     }
+    isTurnOfRepeated.toggle()
+    if isTurnOfRepeated, let (lookUp, query) = repeated.popFirst() {
+      send(query, of: lookUp)
+      return true
+    }
     while let lookUp = waiting.popFirst() {
       // All its waiters are gone; a new look-up of the same name may exist.
       guard lookUps[lookUp.name] === lookUp else { continue }
@@ -145,7 +155,9 @@ final class Resolver {
       ask(lookUp.questions.begin(), of: lookUp)
       return true
     }
-    return false
+    guard let (lookUp, query) = repeated.popFirst() else { return false }
+    send(query, of: lookUp)
+    return true
   }
 
   private func ask(_ types: [RecordType], of lookUp: LookUp) {
@@ -161,7 +173,9 @@ final class Resolver {
     inFlight[ObjectIdentifier(query)] = lookUp
     window.sent()
     servers.ask(query, server: query.server)
-    let due = clock.now + configuration.timeout
+    let quietAt = clock.now + configuration.quietAfter
+    young.append((query, query.attempts, quietAt))
+    let due = min(quietAt, clock.now + configuration.timeout)
     nextCheck = nextCheck.map { min($0, due) } ?? due
   }
 
@@ -169,6 +183,7 @@ final class Resolver {
     guard let lookUp = inFlight.removeValue(forKey: ObjectIdentifier(query)) else {
       return assertionFailure("a query must be in flight when it ends, and end once")
     }
+    setQuiet(false, query)
     switch end {
     case .answered(let answer):
       heardAt = clock.now
@@ -189,7 +204,7 @@ final class Resolver {
 
   private func retry(_ query: NameQuery, of lookUp: LookUp, maxAttempts: Int) {
     if query.attempts < maxAttempts, isNeeded(lookUp), lookUp.questions.isWorthRepeating(query.type) {
-      pending.append((lookUp, query))
+      repeated.append((lookUp, query))
     } else {
       complete(query, .failed, of: lookUp)
     }
@@ -219,6 +234,12 @@ final class Resolver {
     finish(lookUp, .addresses(addresses))
   }
 
+  private func setQuiet(_ isQuiet: Bool, _ query: NameQuery) {
+    guard query.isQuiet != isQuiet else { return }
+    query.isQuiet = isQuiet
+    window.setQuiet(isQuiet)
+  }
+
   private func isNeeded(_ lookUp: LookUp) -> Bool {
     lookUps[lookUp.name] === lookUp && !lookUp.waiters.isEmpty
   }
@@ -239,6 +260,10 @@ final class Resolver {
         finish(lookUp, .unanswered)
       }
     }
+    while let (query, attempt, until) = young.first, until <= now {
+      _ = young.popFirst()
+      if query.attempts == attempt, inFlight[ObjectIdentifier(query)] != nil { setQuiet(true, query) }
+    }
     while let half = halves.first, half.due <= now {
       _ = halves.popFirst()
       if let result = half.0.questions.availableAddresses {
@@ -247,7 +272,8 @@ final class Resolver {
     }
     nextCheck = servers.checkTimeouts().map { now + max(.milliseconds(Int64($0) + 1), Self.minPause) }
     if nextCheck == nil, !lookUps.isEmpty { nextCheck = now + configuration.timeout }
-    if let due = halves.first?.due { nextCheck = nextCheck.map { min($0, due) } ?? due }
+    let quietAt = young.first.map { max($0.until, now + Self.minPause) }
+    for due in [halves.first?.due, quietAt].compactMap(\.self) { nextCheck = nextCheck.map { min($0, due) } ?? due }
   }
 }
 

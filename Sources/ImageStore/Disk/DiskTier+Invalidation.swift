@@ -5,12 +5,12 @@ extension DiskTier {
   public struct Cleared: Sendable, Equatable {
     public var removed = 0
     public var bytes: Int64 = 0
-    /// Set if matching responses may remain.
+    /// Set if matching responses may remain; `unusable` if the index belongs to another version.
     public var failure: StoreError?
   }
 
   /// Removes all responses that match the filter, for all workers. Their rows are deleted at once; a file that was
-  /// delivered in the last 60 s is deleted when its 60 s end.
+  /// delivered in the last 60 s is deleted when its 60 s end, or at once if the index needs its space.
   ///
   /// - Parameters:
   ///   - reachesMemory: whether the peers must also clear their memory tiers.
@@ -36,6 +36,10 @@ extension DiskTier {
     return cleared
   }
 
+  private static let batch = 512
+  /// The space that SQLite's log may need for the deletion of a row: four pages.
+  private static let bytesOfChange: Int64 = 1 << 14
+
   private func removeMatches(of filter: ClearFilter, _ cleared: inout Cleared, _ uncounted: inout [Int64: Int64]) {
     let now = now
     detectDeadPeers()
@@ -51,8 +55,8 @@ extension DiskTier {
           cleared.removed += 1
           cleared.bytes += bytes
         }
-        // What they store now does not predate the clear (`isCleared`).
-        if hasPeers { try letPeersWrite() }
+        // What the peers store now does not predate the clear (`isCleared`).
+        if hasPeers || removed.count >= Self.batch { try letPeersWrite() }
       }
     } catch {
       cleared.failure = error
@@ -62,9 +66,6 @@ extension DiskTier {
     // The deleted rows may leave hundreds of megabytes free in the index. A failure to shrink is ignored: the images
     // are deleted.
     if cleared.failure == nil, cleared.removed > 0 { session.shrinkIndex() }
-    // If the index belongs to an incompatible version, nothing is ever served from it, so failing to clear it is not an
-    // error.
-    if case .unusable = cleared.failure?.kind { cleared.failure = nil }
   }
 
   /// Commits, and leaves the write lock free for longer than the interval in which the peers try to get it: changing a
@@ -74,18 +75,35 @@ extension DiskTier {
     usleep(1000)
   }
 
+  /// Whether the file system has too little space for the change of so many rows, so that their files must go at once,
+  /// also those that were delivered in the last 60 s.
+  private func needsSpace(toChange rows: Int) -> Bool {
+    guard let folder = session.folder, let free = try? environment.files.space(of: folder.descriptor).free else {
+      return false
+    }
+    return free < Int64(rows) * Self.bytesOfChange
+  }
+
   private func removeSomeMatches(
     of filter: ClearFilter, now: Int, grace: Int
   ) throws(StoreError) -> [(id: Int64, bytes: Int64)] {
     try session.withIndex { index throws(SQLiteError) in
       var removed: [(id: Int64, bytes: Int64)] = []
-      for match in try index.matches(filter, now: now, limit: 512) {
+      let matches = try index.matches(filter, now: now, limit: Self.batch)
+      let mustFreeSpace = needsSpace(toChange: matches.count)
+      for match in matches {
         var records = [match.record]
         if filter.dependsOnTime && match.isOriginal {
           records += try index.variants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
-          try removeEntry(record, from: index, now: now, grace: grace)
+          if mustFreeSpace, !retention.hasReaders(record.id) {
+            _ = try index.delete(record.id)
+            retention.rowDeleted(record.id)
+            session.folder?.remove(record.file)
+          } else {
+            try removeEntry(record, from: index, now: now, grace: grace)
+          }
           removed.append((record.id, record.allocated))
         }
       }

@@ -27,10 +27,11 @@ enum IndexSchema {
     responses + indexByURL + indexesByTime + totals + countingOfResponses + countingOfDoomed + partials
     + "PRAGMA user_version = \(version);"
 
-  /// The SQL that migrates an older version to this one; nil for an unknown version.
+  /// The SQL that migrates an older version to this one; nil for an unknown version. Each element of `migrations` leads
+  /// to the next version: a new version appends one.
   static func migration(from version: Int) -> String? {
     guard (1..<Self.version).contains(version) else { return nil }
-    let migrations = [partials, newDecodingColumns, newCountOfVariants, "", newIndexByURL].dropFirst(version - 1)
+    let migrations = [partials, newDecodingColumns, newCountOfVariants, "", newIndexByURL, ""].dropFirst(version - 1)
     return migrations.joined() + (version >= 5 ? removalOfPins : "") + "PRAGMA user_version = \(Self.version);"
   }
 

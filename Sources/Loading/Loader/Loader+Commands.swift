@@ -94,7 +94,11 @@ extension Loader {
         tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
       }
     ) { cleared in
-      completion(cleared.failure.map { .failure(LoadError($0)) } ?? .success((cleared.removed, cleared.bytes)))
+      switch (cleared.failure, cleared.failure?.kind) {
+      // Nothing is ever served from an index of another version, so failing to clear it is not an error.
+      case (nil, _), (_, .unusable?): completion(.success((cleared.removed, cleared.bytes)))
+      case (let failure?, _): completion(.failure(LoadError(failure)))
+      }
     }
   }
 

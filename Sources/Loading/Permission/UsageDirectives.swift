@@ -26,28 +26,30 @@ enum UsageDirectives {
     return nil
   }
 
-  /// `noai`, `a, noai`, or `name: noai` for the user agent with that name.
+  /// `noai`, `a, noai`, or `name: noai` for the user agent with that name, or for all if it is `*`. Semicolons
+  /// separate tags, too, and so do blanks between tags without a value.
   private static func refusingTag(in value: String, userAgent: String) -> String? {
     var applies = true
     // A weekday is followed by a comma and the rest of its date: `unavailable_after: Sat, 25 Jun 2050 15:00:00 GMT`
     // (RFC 822), `Saturday, 25-Jun-50 15:00:00 GMT` (RFC 850). The rest is no tag, and must not be read as a name.
     var isInDate = false
-    for part in value.lowercased().split(separator: ",") {
+    for part in value.lowercased().split(whereSeparator: { $0 == "," || $0 == ";" }) {
       var tag = part.drop { $0 == " " || $0 == "\t" }
       if isInDate {
         isInDate = false
         if tag.first?.isNumber == true { continue }
       }
       if let colon = tag.firstIndex(of: ":"), !hasValue(tag[..<colon]) {
-        applies = userAgent.lowercased().contains(tag[..<colon])
+        let name = tag[..<colon].prefix { $0 != " " && $0 != "\t" }
+        applies = name == "*" || userAgent.lowercased().contains(name)
         tag = tag[tag.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
       }
       if let colon = tag.firstIndex(of: ":"), hasValue(tag[..<colon]) {
         isInDate = tag[..<colon] == "unavailable_after"
         continue
       }
-      let word = tag.prefix { $0 != " " && $0 != "\t" }
-      if applies, refusingTags.contains(String(word)) { return String(word) }
+      let words = tag.split { $0 == " " || $0 == "\t" }
+      if applies, let word = words.first(where: { refusingTags.contains(String($0)) }) { return String(word) }
     }
     return nil
   }

@@ -34,6 +34,10 @@ import Testing
 
   @Test func `each lost query shrinks the window down to a limit, and grows it again if the name is the cause`() {
     var window = QueryWindow()
+    for _ in 0..<64 {
+      window.sent()
+      window.answered(losses: 0)
+    }
     fill(&window)
     var losses = 0
     for _ in 0..<64 { losses += window.lost() ? 1 : 0 }
@@ -44,8 +48,31 @@ import Testing
     #expect(window.size == 64)
   }
 
+  @Test func `without answers, lost queries do not shrink the window`() {
+    var window = QueryWindow()
+    window.sent()
+    window.answered(losses: 0)
+    fill(&window)
+    #expect((0..<64).count { _ in window.lost() } == 1)
+    #expect(window.size == 63)
+  }
+
+  @Test func `quiet queries leave their places to others, up to a limit`() {
+    var window = QueryWindow()
+    while !window.isFull {
+      fill(&window)
+      for _ in 0..<64 { window.setQuiet(true) }
+    }
+    #expect(window.inFlight == 64 + QueryWindow.maxQuiet)
+    window.setQuiet(false)
+    window.answered(losses: 0)
+    #expect(!window.isFull)
+  }
+
   @Test func `the window grows once a round trip after the server has dropped queries`() {
     var window = QueryWindow()
+    window.sent()
+    window.answered(losses: 0)
     fill(&window)
     let losses = window.lost() ? 1 : 0
     window.sent()
@@ -66,6 +93,8 @@ private struct Simulation {
     var losses = 0
     var isDead = false
     var isDropped = false
+    var isQuiet = false
+    var quietAt = 0
     var due = 0
   }
 
@@ -82,14 +111,21 @@ private struct Simulation {
     var waiting = (0..<count).map { Query(isDead: ($0 + 1).isMultiple(of: deadEvery)) }[...]
     var again: [Query] = []
     var flying: [Query] = []
+    var isTurnOfAgain = false
     while !waiting.isEmpty || !again.isEmpty || !flying.isEmpty {
       steps += 1
       var rest: [Query] = []
       for var query in flying {
         guard query.due <= steps else {
+          if !query.isQuiet, query.quietAt <= steps {
+            query.isQuiet = true
+            window.setQuiet(true)
+          }
           rest.append(query)
           continue
         }
+        if query.isQuiet { window.setQuiet(false) }
+        query.isQuiet = false
         if !query.isDropped, !query.isDead {
           window.answered(losses: query.losses)
           resolved += 1
@@ -101,9 +137,12 @@ private struct Simulation {
       flying = rest
       var serving = flying.count { !$0.isDropped && !$0.isDead }
       while !window.isFull, !again.isEmpty || !waiting.isEmpty {
-        var query = again.isEmpty ? waiting.removeFirst() : again.removeFirst()
+        isTurnOfAgain.toggle()
+        let takesAgain = waiting.isEmpty || (isTurnOfAgain && !again.isEmpty)
+        var query = takesAgain ? again.removeFirst() : waiting.removeFirst()
         query.attempts += 1
         query.isDropped = !query.isDead && serving >= maxAtOnce
+        query.quietAt = steps + 250
         query.due = steps + (query.isDropped || query.isDead ? 2_000 : delay)
         serving += query.isDropped || query.isDead ? 0 : 1
         sent += 1
@@ -131,6 +170,7 @@ extension QueryWindowTests {
     var simulation = Simulation(maxAtOnce: 10_000)
     simulation.resolve(20_000, deadEvery: deadEvery)
     #expect(simulation.resolved == 20_000 - 20_000 / deadEvery)
+    #expect(simulation.steps <= 1_000_000 / deadEvery, "each attempt at a dead name lasts 2,000 steps")
     #expect(simulation.window.size >= 64)
   }
 }

@@ -67,6 +67,27 @@ import Threads
     #expect(statistics.names == 1 && statistics.lookUps == 1 && statistics.queries == 1 && statistics.inFlight == 0)
   }
 
+  @Test func `names without an answer do not hold back the next one`() {
+    let server = ScriptedNameServer { question, _ in question.name == "a.test" ? .address("192.0.2.1") : .drop }
+    var configuration = server.configuration
+    (configuration.timeout, configuration.silenceTimeout) = (.seconds(3600), .seconds(3600))
+    let transport = transport(configuration)
+    let others = begin((0..<150).map { "dead-\($0).test" }, transport)
+    #expect(lookUp("a.test", transport).outcome == .resolved)
+    #expect(others.withLock { $0.count } == 0)
+  }
+
+  @Test func `a refused query takes turns with new names`() {
+    let server = ScriptedNameServer { question, number in
+      question.name == "0.test" && number == 0 ? .refused : .address("192.0.2.1")
+    }
+    let transport = transport(server.configuration)
+    let outcomes = begin((0..<2000).map { "\($0).test" }, transport)
+    _ = outcomes.wait { $0.count == 2000 ? () : nil }
+    let again = server.names.lastIndex(of: "0.test")
+    #expect((again ?? .max) < 1000)
+  }
+
   @Test func `a nonexistent name is stored, a missing answer is not`() {
     let server = ScriptedNameServer { question, number in
       if question.name == "gone.test" { return .noSuchName }
@@ -155,6 +176,7 @@ import Threads
     let server = ScriptedNameServer { question, _ in question.name == "last.test" ? .address("192.0.2.1") : .drop }
     var configuration = server.configuration
     configuration.timeout = short
+    configuration.quietAfter = .seconds(3600)
     let transport = transport(configuration)
     let calls = Locked(0)
     let ids = (0..<1000).map { number in
@@ -174,6 +196,7 @@ import Threads
     var configuration = server.configuration
     configuration.timeout = short
     configuration.silenceTimeout = .seconds(1)
+    configuration.quietAfter = .seconds(3600)
     let transport = transport(configuration)
     let outcomes = begin((0..<5000).map { "\($0).test" }, transport)
     _ = outcomes.wait { $0.count == 5000 ? () : nil }

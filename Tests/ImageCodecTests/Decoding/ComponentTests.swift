@@ -66,8 +66,9 @@ struct ComponentTests {
   }
 
   @Test(arguments: samplings) func `every size can be resized to every other`(sampling: Sampling) async throws {
-    for _ in 0..<8 {
-      let sides = (0..<4).map { _ in Int.random(in: 1...70) }
+    for round in 0..<8 {
+      // The first once differed: the padding of a JPEG's last block counted as much as its pixels.
+      let sides = round == 0 ? [26, 57, 1, 1] : (0..<4).map { _ in Int.random(in: 1...70) }
       let jpeg = file(sampling, sides[0], sides[1])
       let transform = Transform.with {
         ($0.width, $0.height, $0.fit, $0.enlarge) = (sides[2], sides[3], .fill, true)

@@ -118,7 +118,8 @@ final class PartialFiles {
   }
 
   func remove(matching filter: ClearFilter, from index: DiskIndex, now: Int) throws(SQLiteError) {
-    try remove(index.partials(matching: filter, now: now), from: index)
+    let ids = try index.partials(matching: filter, now: now)
+    if !ids.isEmpty { try remove(ids, from: index) }
   }
 
   func removeExpired(now: Int) {
