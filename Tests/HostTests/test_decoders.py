@@ -230,7 +230,7 @@ class Decoders(unittest.TestCase):
 
     def begin_long_decode(self, worker: Worker, others: list[int]) -> tuple[int, int]:
         """The request, and the decoder that is in the middle of it and not one of the others."""
-        request = worker.send("load", url=NOWHERE, key="long", transform={"width": 4500, "blur": 3, "format": "webp"})
+        request = worker.send("load", url=NOWHERE, key="long", transform={"width": 7000, "blur": 20, "format": "webp"})
         return request, self.busy(worker, others)
 
     def busy(self, worker: Worker, others: list[int]) -> int:
