@@ -93,11 +93,11 @@ struct NameQuestions {
 /// The number of queries that may be in flight to the name servers at once, adapted to their outcomes. Pure.
 ///
 /// The window grows by one for every sixteen answers that arrive while it is the limit. Each lost or refused query
-/// shrinks it by one, but at most as often as queries are answered: without answers, the names are the cause. So queries
-/// that a name server drops because it has too many are repeated when it has fewer, and the window settles at the number
-/// that the server accepts. If no attempt at a query is answered, the name is the cause, and the window grows back by
-/// that query's losses. If a later attempt is answered, the server has dropped queries; from then on the window grows
-/// only once a round trip.
+/// shrinks it by one, but at most as often as queries are answered: without answers, the names are the cause. So
+/// queries that a name server drops because it has too many are repeated when it has fewer, and the window settles at
+/// the number that the server accepts. If no attempt at a query is answered, the name is the cause, and the window
+/// grows back by that query's losses. If a later attempt is answered, the server has dropped queries; from then on
+/// the window grows only once a round trip.
 ///
 /// A query that is not answered for a while is quiet: up to `maxQuiet` of these do not count in the window, so that
 /// names without an answer do not delay the others.
