@@ -88,7 +88,10 @@ package struct PerceptualHash {
     let (side, count) = (Self.side, Self.frequencies)
     // The transform of ImageHash is not normalised: each factor of 2 is kept.
     let waves = (0..<count).map { frequency in
-      (0..<side).map { 2 * cos(.pi * Double(frequency * (2 * $0 + 1)) / Double(2 * side)) }
+      (0..<side).map { place -> Double in
+        let halfPeriods = Double(frequency * (2 * place + 1)) / Double(2 * side)
+        return 2 * cos(.pi * halfPeriods)
+      }
     }
     var coefficients: [Double] = []
     for vertical in 0..<count {

@@ -60,12 +60,15 @@ package struct ThumbHash {
     let p = frequencies(of: yellowToBlue, across: 3, down: 3)
     let q = frequencies(of: redToGreen, across: 3, down: 3)
 
-    let constants =
-      rounded(63 * l.constant) | rounded(31.5 + 31.5 * p.constant) << 6 | rounded(31.5 + 31.5 * q.constant) << 12
-      | rounded(31 * l.scale) << 18 | (hasAlpha ? 1 : 0) << 23
-    let scales =
-      (isLandscape ? down : across) | rounded(63 * p.scale) << 3 | rounded(63 * q.scale) << 9
-      | (isLandscape ? 1 : 0) << 15
+    var constants = rounded(63 * l.constant)
+    constants |= rounded(31.5 + 31.5 * p.constant) << 6
+    constants |= rounded(31.5 + 31.5 * q.constant) << 12
+    constants |= rounded(31 * l.scale) << 18
+    constants |= (hasAlpha ? 1 : 0) << 23
+    var scales = isLandscape ? down : across
+    scales |= rounded(63 * p.scale) << 3
+    scales |= rounded(63 * q.scale) << 9
+    scales |= (isLandscape ? 1 : 0) << 15
     var nibbles = [0, 4, 8, 12, 16, 20].map { constants >> $0 & 15 } + [0, 4, 8, 12].map { scales >> $0 & 15 }
     var varying = l.varying + p.varying + q.varying
     if hasAlpha {
@@ -117,9 +120,8 @@ package struct ThumbHash {
   /// fewer pixels than the waves need, it is the mean of several samples in each pixel.
   private static func wave(_ halfPeriods: Int, over count: Int) -> [Double] {
     let parts = (maxWaves + count - 1) / count
-    let samples = (0..<(count * parts)).map {
-      cos(.pi / Double(count * parts) * Double(halfPeriods) * (Double($0) + 0.5))
-    }
+    let step = Double.pi / Double(count * parts) * Double(halfPeriods)
+    let samples = (0..<(count * parts)).map { cos(step * (Double($0) + 0.5)) }
     if parts == 1 { return samples }
     return (0..<count).map { samples[($0 * parts)..<(($0 + 1) * parts)].reduce(0, +) / Double(parts) }
   }

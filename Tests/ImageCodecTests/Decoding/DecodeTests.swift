@@ -487,7 +487,7 @@ struct DecodeTests {
     var chance = SystemRandomNumberGenerator()
     let noise = (0..<(200 * 200)).map { _ in Int.random(in: 0...255, using: &chance) }
     let picture = Pictures(width: 200, height: 200, samples: 1) { x, y in [noise[200 * y + x]] }
-    let palette = (0..<256).flatMap { [UInt8($0), UInt8($0), UInt8(255 - $0)] }
+    let palette = (UInt8.min...UInt8.max).flatMap { [$0, $0, 255 - $0] }
     let (_, webp) = try await decoding.encoded(picture.png(palette: palette), .with { $0.format = .webp })
     #expect(webp.firstRange(of: Build.text("VP8 ")) != nil)
   }
@@ -540,19 +540,24 @@ struct DecodeTests {
     guard case .failure(.unsupportedFormat) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
+  /// Red, green and blue of 0xRRGGBB.
+  private func samples(_ color: UInt32) -> [Int] {
+    [color >> 16, color >> 8, color].map { sample in Int(sample & 255) }
+  }
+
   @Test func `a placeholder has the mean colour and comes with a variant`() async throws {
     let (red, blue) = ([255, 0, 0], [0, 0, 255])
     let picture = Pictures(width: 200, height: 100, samples: 3) { x, _ in x < 100 ? red : blue }
     let alone = try await decoding.run(try decoding.task(picture.png(), .placeholder)).get()
     let placeholder = try #require(alone.placeholder)
-    #expect(isNear([24, 16, 8].map { Int(placeholder.color >> ($0 - 8) & 255) }, [127, 0, 127], within: 2))
+    #expect(isNear(samples(placeholder.color), [127, 0, 127], within: 2))
     #expect((10...30).contains(placeholder.thumbHash.count))
     let path = decoding.newPath()
     let both = try await decoding.run(
       try decoding.task(picture.png(), .encoded(path), .with { $0.width = 10 }, placeholder: true)
     ).get()
     let ofResult = try #require(both.placeholder)
-    #expect(isNear([24, 16, 8].map { Int(ofResult.color >> ($0 - 8) & 255) }, [127, 0, 127], within: 4))
+    #expect(isNear(samples(ofResult.color), [127, 0, 127], within: 4))
     #expect((both.sourceWidth, both.sourceHeight, both.width) == (200, 100, 10))
   }
 }

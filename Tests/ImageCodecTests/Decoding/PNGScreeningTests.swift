@@ -77,15 +77,16 @@ struct PNGScreeningTests {
     let picture = Picture(width: 100, height: 100, isInterlaced: false)
     let data = Self.zeros(picture.bytesOfRows + 4 * Self.tolerance)
     let whole = picture.png([data])
+    // The length in IDAT exceeds the file.
+    let cut = Array(whole.dropLast(1000))
+    let inManyChunks = picture.png([[], [data[0]], [], [data[1]], [data[2]], Array(data.dropFirst(3))])
     let text = Pictures.chunk("zTXt", Build.text("a\0\0b"))
-    let files = [
-      // The length in IDAT exceeds the file.
-      Array(whole.dropLast(1000)),
-      picture.png([[], [data[0]], [], [data[1]], [data[2]], Array(data.dropFirst(3))]),
-      Array(whole.prefix(33)) + text + whole.dropFirst(33),
-      picture.png([Array(data.prefix(5000))]).dropLast(12) + text
-        + picture.png([Array(data.dropFirst(5000))]).dropFirst(33),
-    ]
+    var behindText = whole
+    behindText.insert(contentsOf: text, at: 33)
+    var aroundText = Array(picture.png([Array(data.prefix(5000))]).dropLast(12))
+    aroundText += text
+    aroundText += picture.png([Array(data.dropFirst(5000))]).dropFirst(33)
+    let files: [[UInt8]] = [cut, inManyChunks, behindText, aroundText]
     for (number, file) in files.enumerated() {
       let outcome = await decoding.run(try decoding.task(file, .check))
       #expect(outcome == .failure(Self.refusal), "\(number): \(outcome)")

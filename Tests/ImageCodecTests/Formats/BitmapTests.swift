@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test func `a bitmap is scaled and written as other images are`() async throws {
-    let rows = (0..<60).map { y in (0..<80).flatMap { x -> [UInt8] in [UInt8(x * 3), UInt8(y * 4), 200] } }
+    let rows = (UInt8(0)..<60).map { y in (UInt8(0)..<80).flatMap { x -> [UInt8] in [x * 3, y * 4, 200] } }
     let file = Bitmap(width: 80, height: 60, bits: 24, rows: rows).file
     let (decoded, written) = try await decoding.encoded(file, .with { $0.width = 20 })
     #expect((decoded.format, decoded.width, decoded.height) == (.jpeg, 20, 15))

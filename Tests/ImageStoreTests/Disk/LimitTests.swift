@@ -64,7 +64,7 @@ import Threads
     #expect(await tier.look(up: "a").count == 1)
   }
 
-  @Test(arguments: [(8192, 4096), (10 * 8192, 8192), (10 * 12_288 - 1, 8192)])
+  @Test(arguments: [(8192, 4096), (81_920, 8192), (122_879, 8192)])
   func `a body larger than a tenth of the limit and than one block is refused and evicts nothing`(
     limit: Int64, maxBytes: Int
   ) async throws {

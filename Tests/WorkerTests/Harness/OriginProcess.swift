@@ -56,9 +56,10 @@ final class OriginProcess: Sendable {
       return number
     }
     child.write((command.merging(["id": .integer(number)]).line + "\n").utf8)
-    let answer = try await child.output.until("the origin to \(command)") { written in
-      written.lines.dropFirst().lazy.compactMap { try? JSON(parsing: $0) }.first { $0["id"] == .integer(number) }
-        ?? (written.isClosed ? .null : nil)
+    let answer: JSON = try await child.output.until("the origin to \(command)") { written in
+      let answers = written.lines.dropFirst().lazy.compactMap { line in try? JSON(parsing: line) }
+      let answer: JSON? = answers.first { $0["id"] == .integer(number) }
+      return answer ?? (written.isClosed ? .null : nil)
     }
     if answer == .null || answer["error"] != .null {
       throw NeverHappened(what: "the origin to \(command)", seen: answer.line + child.errors.value.text)

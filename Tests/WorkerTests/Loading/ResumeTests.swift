@@ -389,7 +389,8 @@ import Testing
       #expect(offset > 262_144)
       let events = worker.events(for: next)
       #expect(events.map { $0["method"] }.filter { $0 == "started" }.count == 1)
-      #expect(events.compactMap { $0["params"]["received"].integer }.allSatisfy { $0 > offset })
+      let received: [Int] = events.compactMap { $0["params"]["received"].integer }
+      #expect(received.allSatisfy { $0 > offset })
       #expect(try temporaries(worker).isEmpty)
     }
   }
