@@ -38,7 +38,8 @@ extension Incoming {
       self.init(try JSON(parsing: line))
     } catch {
       let example = error.offset == 0 ? #"; expected a request such as {"id":1,"method":"stats"}"# : ""
-      let message = "the line must be JSON: \(error.reason) at byte \(error.offset)\(example)"
+      let hint = error.offset > 0 && error.offset == line.count ? "; a message is one line" : example
+      let message = "the line must be JSON: \(error.reason) at byte \(error.offset)\(hint)"
       self = .call(.refused(.parseError(message), id: nil))
     }
   }

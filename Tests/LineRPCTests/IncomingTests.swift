@@ -35,6 +35,11 @@ struct IncomingTests {
     #expect(refusal(text)?.id == nil)
   }
 
+  @Test(arguments: ["{", #"{"id":1,"#])
+  func `the error for a line that ends too early tells that a message is one line`(text: String) {
+    #expect(refusal(text)?.error.message.hasSuffix("; a message is one line") == true)
+  }
+
   @Test(arguments: ["1", "null", #""load""#, "true", "[]", "{}", #"{"method":5}"#, #"{"params":{}}"#])
   func `JSON that is not a request is refused with id null`(text: String) {
     #expect(refusal(text)?.error.code == -32600)

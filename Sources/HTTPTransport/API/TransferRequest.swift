@@ -32,7 +32,7 @@ public struct TransferRequest: Sendable {
   /// unknown Content-Encoding fails with `undecodable`.
   public typealias ContentTest = @Sendable (ArraySlice<UInt8>) -> Bool?
   public var isContent: ContentTest = { _ in false }
-  public static let maxContentTestBytes = 4096
+  public static let maxContentTestBytes = 16_384
 
   public init(
     url: ResourceURL, headers: HeaderFields = HeaderFields(), validatedURL: String? = nil,

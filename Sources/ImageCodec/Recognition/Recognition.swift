@@ -5,8 +5,9 @@ public enum Recognition: Sendable, Hashable {
   /// The bytes so far may be the start of an image.
   case needMore
 
-  /// The maximum number of bytes that are inspected. With so many the result is never `needMore`.
-  public static let prefixLength = 4096
+  /// The maximum number of bytes that are inspected: an SVG may begin with long comments and declarations. With so many
+  /// the result is never `needMore`.
+  public static let prefixLength = 16_384
 
   /// Recognises the format by the first bytes of the content. `isComplete` means that no more bytes follow.
   public init(prefix: ArraySlice<UInt8>, isComplete: Bool) {

@@ -4,7 +4,7 @@ public import Threads
 /// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host
 /// releases it.
 ///
-/// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if that exists. They are deleted when the
+/// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if this user can have it. They are deleted when the
 /// process ends, or after a crash when the next process starts. A region that a host has mapped stays mapped.
 public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
@@ -40,12 +40,17 @@ public actor PixelFolder {
 
   private static var defaultParent: String {
     let name = "/imageworker-\(geteuid())"
-    var status = stat()
-    if stat("/dev/shm", &status) == 0, access("/dev/shm", W_OK) == 0 { return "/dev/shm" + name }
+    if access("/dev/shm", W_OK) == 0, !isOfOther("/dev/shm" + name) { return "/dev/shm" + name }
     if let directory = getenv("XDG_RUNTIME_DIR").map({ String(cString: $0) }), directory.hasPrefix("/") {
       return directory + name
     }
     return ProcessFolder.defaultParent + "-pixels"
+  }
+
+  /// Whether another user has created the file: anyone may, in `/dev/shm`.
+  static func isOfOther(_ path: String) -> Bool {
+    var status = stat()
+    return lstat(path, &status) == 0 && status.st_uid != geteuid()
   }
 
   /// Reserves space for a region of at most `byteCount` bytes and returns the path where it is to be created. `deliver`

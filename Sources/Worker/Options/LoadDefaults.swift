@@ -50,12 +50,29 @@ extension Options {
   func readingCookies() throws(ExitError) -> Options {
     guard let cookies else { return self }
     var options = self
+    let text: String
     do throws(StoreError) {
       let file = try HostFile(cookies)
-      options.cookieFile = String(decoding: try file.read(at: 0, count: Int(file.byteCount)), as: UTF8.self)
+      let bytes = try file.read(at: 0, count: Int(file.byteCount))
+      text = String(decoding: bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self)
     } catch {
       throw ExitError(status: ExitStatus.noCookieFile, message: "the cookie file cannot be read: \(error.message)")
     }
+    guard Self.mayHoldCookies(text) else {
+      throw ExitError(
+        status: ExitStatus.noCookieFile,
+        message: "the cookie file holds no cookie: a line of 7 fields with tabs between them, or Set-Cookie: ...")
+    }
+    options.cookieFile = text
     return options
+  }
+
+  /// Whether the text has a line that curl takes for a cookie, or only blank lines and comments.
+  private static func mayHoldCookies(_ text: String) -> Bool {
+    let lines = text.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " || $0 == "\t" } }
+    let isCookie = { (line: Substring) in
+      line.utf8.count { $0 == UInt8(ascii: "\t") } >= 5 || line.lowercased().hasPrefix("set-cookie:")
+    }
+    return lines.contains(where: isCookie) || lines.allSatisfy { $0.isEmpty || $0.hasPrefix("#") }
   }
 }

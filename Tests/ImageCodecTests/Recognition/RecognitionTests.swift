@@ -41,8 +41,13 @@ import Testing
     #expect(Recognition(prefix: bytes, isComplete: false) == recognition)
   }
 
-  @Test func `4096 bytes are always enough for an answer`() {
-    let comment = Array("<!--".utf8) + [UInt8](repeating: 0x20, count: 4092)
+  @Test func `an SVG may begin with a comment of 10 kB`() {
+    let file = Array("<!--".utf8) + [UInt8](repeating: 0x20, count: 10_000) + Array("--><svg>".utf8)
+    #expect(Recognition(prefix: file, isComplete: false) == .image(.svg))
+  }
+
+  @Test func `16 kB are always enough for an answer`() {
+    let comment = Array("<!--".utf8) + [UInt8](repeating: 0x20, count: 16_380)
     #expect(Recognition(prefix: comment, isComplete: false) == .notAnImage)
     #expect(Recognition(prefix: comment.dropLast(), isComplete: false) == .needMore)
   }

@@ -185,6 +185,17 @@ extension VariantTests {
   private func fill(_ path: String) { _ = FileManager.default.createFile(atPath: path, contents: Data([1])) }
   private func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
+  @Test func `a folder that another user has created is not used`() throws {
+    let path = Fixture().directory + "-pixels"
+    #expect(!PixelFolder.isOfOther(path))
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(!PixelFolder.isOfOther(path))
+    let other = geteuid() == 0 ? path : "/"
+    if geteuid() == 0 { try #require(chown(path, 65_534, 65_534) == 0) }
+    #expect(PixelFolder.isOfOther(other))
+  }
+
   @Test func `regions are counted from their delivery to their release`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture)

@@ -81,7 +81,9 @@ struct PeerTests {
         if !cookies.isEmpty {
           let file = directory.path + "/cookies-" + cookies
           let host = cookies == "elsewhere" ? "example.com" : "127.0.0.1"
-          try Data("\(host)\tFALSE\t/\tFALSE\t0\tuser\t\(cookies)\n".utf8).write(to: URL(fileURLWithPath: file))
+          let byteOrderMark = cookies == "a" ? "\u{FEFF}" : ""
+          let line = "\(byteOrderMark)\(host)\tFALSE\t/\tFALSE\t0\tuser\t\(cookies)\n"
+          try Data(line.utf8).write(to: URL(fileURLWithPath: file))
           options = ["--cookies", file]
         }
         let worker = try WorkerProcess(options, directory: directory)

@@ -126,6 +126,18 @@ import Testing
     }
   }
 
+  @Test(arguments: [("[{\"name\":\"a\"}]\n", Int32(66)), ("# Netscape HTTP Cookie File\n\n", 0), ("", 0)])
+  func `a cookie file without a line that is a cookie is refused unless it is empty`(
+    text: String, status: Int32
+  ) async throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.appending("cookies")
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    let result = try await outcome(of: ["--cache-dir", directory.appending("cache"), "--cookies", path])
+    #expect(result.ending == .exit(status))
+    #expect(result.errors.contains("holds no cookie") == (status == 66))
+  }
+
   @Test func `the cache is in XDG_CACHE_HOME, else below the home folder`() async throws {
     let home = try TemporaryDirectory()
     let binary = try WorkerProcess.binary()
