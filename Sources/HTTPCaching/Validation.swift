@@ -46,7 +46,7 @@ public enum Validation {
   /// A value with a control character, as a damaged cache may have it, cannot be sent.
   private static func first(_ name: String, of headers: HeaderFields) -> String? {
     headers.lines.first {
-      $0.name == name && !$0.value.isEmpty && $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+      $0.isNamed(name) && !$0.value.isEmpty && $0.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }?.value
   }
 }

@@ -22,7 +22,7 @@ public struct ResourceURL: Sendable, Hashable {
 
   private init(_ text: String, maxLength: Int) throws(ResourceURLError) {
     var text = text
-    if text.utf8.contains(where: { $0 <= 0x20 }) { text = Self.withoutBlanks(text) }
+    if text.withUTF8({ $0.contains { $0 <= 0x20 } }) { text = Self.withoutBlanks(text) }
     let result = text.withUTF8 { utf8 in
       Result { () throws(ResourceURLError) in
         var parser = URLParser(utf8, maxLength: maxLength)

@@ -15,6 +15,7 @@ enum URLHost {
       }
       return "[\(address)]".utf8.forEach(write)
     }
+    if isPlainAddress(host) { return host.forEach(write) }
     if host.allSatisfy({ $0 < 0x80 && $0 != UInt8(ascii: "%") }), !endsInNumber(host) {
       try check(host)
       return host.forEach { write($0.asciiLowercased) }
@@ -29,6 +30,22 @@ enum URLHost {
     }
     let bytes = [24, 16, 8, 0].map { String(address >> $0 & 0xff) }
     bytes.joined(separator: ".").utf8.forEach(write)
+  }
+
+  /// Whether the host is an IPv4 address in its shortest form already, as nearly all are.
+  private static func isPlainAddress(_ host: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+    var (dots, digits, number) = (0, 0, 0)
+    for byte in host {
+      if byte == UInt8(ascii: "."), digits > 0 {
+        (dots, digits, number) = (dots + 1, 0, 0)
+      } else if byte.isASCIIDigit, digits == 0 || number > 0 {
+        (digits, number) = (digits + 1, number * 10 + Int(byte - UInt8(ascii: "0")))
+        if number > 255 { return false }
+      } else {
+        return false
+      }
+    }
+    return dots == 3 && digits > 0
   }
 
   /// - Parameter name: must be ASCII.

@@ -7,7 +7,9 @@ public struct FNV1a {
   @inlinable public mutating func combine(_ byte: UInt8) { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
 
   @inlinable public mutating func combine(_ bytes: some Sequence<UInt8>) {
-    for byte in bytes { combine(byte) }
+    // Several times as fast for a text.
+    let isDone: Void? = bytes.withContiguousStorageIfAvailable { bytes in for byte in bytes { combine(byte) } }
+    if isDone == nil { for byte in bytes { combine(byte) } }
   }
 
   @inlinable public static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {

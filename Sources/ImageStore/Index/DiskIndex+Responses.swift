@@ -10,7 +10,9 @@ extension DiskIndex {
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
     try beginReading()
     let find = try responses(
-      " WHERE id IN (SELECT id FROM responses WHERE key = ?2 AND partition = ?3 AND variant = ?4)")
+      """
+       JOIN (SELECT id AS found FROM responses WHERE key = ?2 AND partition = ?3 AND variant = ?4) ON id = found
+      """)
     let found = try find.bind(boot, key, partition, variant).rows {
       StoredResponse($0, hasDecodeMetadata: hasAllColumns)
     }
