@@ -30,34 +30,36 @@ public enum HTTPDate {
 public enum Timestamp {
   /// Formats a time like `2026-11-21T11:26:49Z`. A time outside the years 0 to 9999 is moved to the nearest second
   /// inside.
-  public static func format(_ unixSeconds: Int) -> String {
-    "\(withoutZone(unixSeconds))Z"
-  }
+  public static func format(_ unixSeconds: Int) -> String { format(unixSeconds, millisecond: nil) }
 
   /// Formats a time with milliseconds, like `2026-11-21T11:26:49.070Z`. `unixTime` is in milliseconds and not negative.
   public static func format(milliseconds unixTime: Int64) -> String {
-    let fraction = String(unixTime % 1000)
-    return "\(withoutZone(Int(unixTime / 1000))).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)Z"
+    format(Int(unixTime / 1000), millisecond: Int(unixTime % 1000))
   }
 
-  private static func withoutZone(_ unixSeconds: Int) -> String {
+  /// Written into the text's own storage, since each result of a load has a time.
+  private static func format(_ unixSeconds: Int, millisecond: Int?) -> String {
     let time = CivilTime(unixSeconds: unixSeconds)
-    // Digit by digit, since each result of a load has a time.
-    var text = Array("0000-00-00T00:00:00".utf8)
-    func write(_ number: Int, endingAt last: Int) {
-      var (rest, place) = (number, last)
-      while rest > 0 {
-        text[place] += UInt8(rest % 10)
-        (rest, place) = (rest / 10, place - 1)
+    return String(unsafeUninitializedCapacity: 24) { text in
+      var end = 0
+      func write(_ number: Int, digits: Int, _ separator: Unicode.Scalar) {
+        var rest = number
+        for place in (end..<(end + digits)).reversed() {
+          text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+          rest /= 10
+        }
+        text[end + digits] = UInt8(ascii: separator)
+        end += digits + 1
       }
+      write(time.year, digits: 4, "-")
+      write(time.month, digits: 2, "-")
+      write(time.day, digits: 2, "T")
+      write(time.hour, digits: 2, ":")
+      write(time.minute, digits: 2, ":")
+      write(time.second, digits: 2, millisecond == nil ? "Z" : ".")
+      if let millisecond { write(millisecond, digits: 3, "Z") }
+      return end
     }
-    write(time.year, endingAt: 3)
-    write(time.month, endingAt: 6)
-    write(time.day, endingAt: 9)
-    write(time.hour, endingAt: 12)
-    write(time.minute, endingAt: 15)
-    write(time.second, endingAt: 18)
-    return String(decoding: text, as: UTF8.self)
   }
 }
 
