@@ -1,6 +1,6 @@
 #pragma once
 
-// Starting a program that inherits only one socket.
+// Starting a program that inherits only one socket, and how this one was started.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,6 +9,11 @@
 #include <unistd.h>
 
 #ifdef __linux__
+#include <sys/auxv.h>
+
+/// The path by which this program was started, as the system was given it; null if it does not tell.
+static inline const char *csystem_name_at_start(void) { return (const char *)getauxval(AT_EXECFN); }
+
 // glibc 2.34; hidden without _GNU_SOURCE.
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int) __attribute__((weak));
 #endif

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Callable, Iterator, cast
@@ -623,6 +624,23 @@ class Blocking(Fixture):
             self.assertEqual(worker.load(url).width, 32)
         complaints = [record.getMessage().splitlines()[0] for record in log.records]
         self.assertEqual(complaints, ["on_event failed for started", "on_exit failed"])
+
+    def test_a_handler_that_raises_no_exception_of_a_program_costs_no_other_load(self) -> None:
+        worker = self.blocking()
+        images = f"{self.with_origin().url}/image"
+
+        for kind in (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+
+            def load_and_fail() -> imageworker.FileImage:
+                def fail(event: object) -> None:
+                    raise kind()
+
+                return worker.load(f"{images}/0.png", on_event=fail, events=["started"], cache="reload")
+
+            with self.assertLogs("asyncio", "ERROR"), ThreadPoolExecutor(10) as threads:
+                first = threads.submit(load_and_fail)
+                others = [threads.submit(worker.load, f"{images}/{number}.png", cache="reload") for number in range(1, 10)]
+                self.assertEqual({each.result(PATIENCE).width for each in [first, *others]}, {32}, kind)
 
     def test_a_handler_on_the_main_thread_may_exit(self) -> None:
         async def main() -> None:

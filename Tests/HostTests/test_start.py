@@ -48,6 +48,8 @@ class Start(unittest.TestCase):
         if subprocess.run([*WITHOUT_PROC, "true"], stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("mounts are not permitted here")
         self.assert_options_hold(*WITHOUT_PROC, default_worker())
+        status, output, errors = self.run_worker(*WITHOUT_PROC, default_worker(), "--self-test")
+        self.assertNotIn("executable file", output + errors)  # The decoder is found beside the worker.
 
     def test_options_hold_if_a_preloaded_library_moves_the_environment(self) -> None:
         compiler = shutil.which("cc") or shutil.which("clang")

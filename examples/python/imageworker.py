@@ -2089,8 +2089,8 @@ def _tell(handler: Callable[[_Told], None], what: _Told, complaint: str) -> None
     """Calls a handler of the program. Its exceptions must end neither the reading nor the event loop."""
     try:
         handler(what)
-    except (Exception, SystemExit) as error:
-        if isinstance(error, SystemExit) and threading.current_thread() is threading.main_thread():
+    except BaseException as error:
+        if isinstance(error, (SystemExit, KeyboardInterrupt)) and threading.current_thread() is threading.main_thread():
             raise  # On another thread it would end that thread only, which is the worker's.
         asyncio.get_running_loop().call_exception_handler({"message": complaint, "exception": error})
 

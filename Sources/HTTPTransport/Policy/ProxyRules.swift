@@ -54,7 +54,7 @@ struct ProxyRules {
     if let port, !port.isEmpty, !(1...65_535).contains(Int(port) ?? 0) {
       return "must have a port from 1 to 65535"
     }
-    let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
+    let isClean = proxy.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
     return isClean && (proxy.isEmpty || !rest.isEmpty) ? nil : "must be the URL of a proxy"
   }
 

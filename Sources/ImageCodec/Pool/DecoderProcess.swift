@@ -167,12 +167,25 @@ public enum DecoderExecutable {
 
   /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
   public static func find() -> String? {
-    guard let executable = pathOfThisExecutable(), let slash = executable.lastIndex(of: "/") else { return nil }
+    guard let executable = pathOfThisExecutable() ?? pathAtStart(), let slash = executable.lastIndex(of: "/") else {
+      return nil
+    }
     let path = "\(executable[...slash])\(name)"
     var status = stat()
     let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     return isFile && access(path, X_OK) == 0 ? path : nil
   }
+}
+
+/// The path by which the system was asked to run this program: what is left where /proc is not mounted.
+private func pathAtStart() -> String? {
+  #if os(Linux)
+    guard let name = csystem_name_at_start(), let path = realpath(name, nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
+  #else
+    return nil
+  #endif
 }
 
 /// The libraries and fonts that a decoder process loads before its sandbox closes; none can be loaded later.

@@ -146,7 +146,7 @@ final class PeerCoordinator {
 }
 
 extension LoadRequest {
-  /// A hash that is equal in all workers for requests that one response may answer: key, partition and request headers.
+  /// A hash that is equal in all workers for the same request: URL, key, partition and request headers.
   /// All headers count, since it is unknown at this point which of them matter.
   public func sharedHash(in partition: String) -> UInt64 {
     var hash = FNV1a()
@@ -155,6 +155,7 @@ extension LoadRequest {
       // 0xff never occurs in UTF-8, so it separates one text from the next.
       hash.combine(0xff)
     }
+    if case .http(let url) = source { combine(url.requestURL) }
     combine(key)
     combine(partition)
     for line in headers.lines {

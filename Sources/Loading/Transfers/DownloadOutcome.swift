@@ -47,8 +47,10 @@ extension Download.Outcome {
     switch outcome {
     case .success(let summary): return !(200..<300).contains(summary.head.status)
     case .failure(let error):
+      // The redirect may be the answer to these fields, and its target may be dead.
+      if let times = error.times, times.redirects > 0, !hasUsableHead, error.kind != .cancelled { return true }
       switch error.kind {
-      case .malformed, .flood, .undecodable, .redirects: return true
+      case .malformed, .flood, .undecodable, .redirects, .tooLarge: return true
       case .closed, .network, .truncated: return !hasUsableHead
       default: return false
       }

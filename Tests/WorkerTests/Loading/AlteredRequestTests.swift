@@ -10,7 +10,9 @@ import Testing
   static let refusals = [
     "text?status=400", "text?status=403", "text?status=404", "text?status=412", "text?status=416",
     "text?status=429&retry-after=60", "text?status=500", "text?status=501", "text?status=503&retry-after=60", "html",
-    "html?hops=1", "image/7.png?circle", "text?status=202", "empty", "empty?status=204", "text?close=start",
+    "html?hops=1", "image/7.png?circle",
+    "image/7.png?redirect=http://127.0.0.1:1/", "image/7.png?redirect=http://nowhere.invalid/",
+    "html?header-bytes=300000", "text?status=202", "empty", "empty?status=204", "text?close=start",
     "text?reset=start", "text?close=mid-headers", "text?status=403&truncate=1", "image/7.png?encoding=br",
   ]
 
@@ -74,7 +76,8 @@ import Testing
   }
 
   // Conditions are for one URL only; and a connection that is closed when it is used again is no answer.
-  @Test(arguments: refusals.filter { name in !["circle", "hops", "=start"].contains { name.contains($0) } })
+  @Test(
+    arguments: refusals.filter { name in !["circle", "hops", "redirect", "=start"].contains { name.contains($0) } })
   func `a server that refuses a condition is asked without it`(refusal: String) async throws {
     try await withOrigin { worker, origin in
       try await origin.script("s.png", ["\(Self.image)&cache-control=no-cache", refusal, "image/8.png?bytes=1000"])

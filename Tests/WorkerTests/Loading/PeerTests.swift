@@ -117,6 +117,18 @@ struct PeerTests {
     }
   }
 
+  @Test func `a load does not wait for another worker's transfer of another URL with the same key`() async throws {
+    try await withCompany(of: 2) { workers, origin in
+      let slow: JSON = ["url": .string(origin.url("text?status=403&hold=gate")), "key": "one"]
+      let failing = workers[0].request("load", slow)
+      try await origin.held(1, at: "gate")
+      let other: JSON = ["url": .string(origin.url("image/1.png")), "key": "one"]
+      #expect(try await workers[1].call("load", other)["result"]["cache"] == "miss")
+      try await origin.release("gate")
+      #expect(try await workers[0].response(to: failing)["error"]["data"]["status"] == 403)
+    }
+  }
+
   @Test func `waiting workers get the image from disk as soon as it is stored`() async throws {
     try await withCompany(of: 3) { workers, origin in
       let url = origin.url("image/1.png?hold=gate&cache-control=max-age=600")
