@@ -4,8 +4,8 @@ public import Threads
 /// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host
 /// releases it.
 ///
-/// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if this user can have it. They are deleted when the
-/// process ends, or after a crash when the next process starts. A region that a host has mapped stays mapped.
+/// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if this user can have it. They are
+/// deleted when the process ends, or after a crash when the next process starts. A region that a host has mapped stays mapped.
 public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
     public var regions = 0
