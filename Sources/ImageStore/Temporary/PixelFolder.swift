@@ -5,7 +5,8 @@ public import Threads
 /// releases it.
 ///
 /// The regions are in a folder of this process in `/dev/shm/imageworker-UID`, if this user can have it. They are
-/// deleted when the process ends, or after a crash when the next process starts. A region that a host has mapped stays mapped.
+/// deleted when the process ends, or after a crash when the next process starts. A region that a host has mapped stays
+/// mapped.
 public actor PixelFolder {
   public struct Counts: Sendable, Equatable {
     public var regions = 0
