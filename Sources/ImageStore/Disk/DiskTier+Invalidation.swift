@@ -97,13 +97,7 @@ extension DiskTier {
           records += try index.variants(key: match.key, partition: match.partition)
         }
         for record in records where try index.record(record.id) != nil {
-          if mustFreeSpace, !retention.hasReaders(record.id) {
-            _ = try index.delete(record.id)
-            retention.rowDeleted(record.id)
-            session.folder?.remove(record.file)
-          } else {
-            try removeEntry(record, from: index, now: now, grace: grace)
-          }
+          try removeEntry(record, from: index, now: now, grace: grace, atOnce: mustFreeSpace)
           removed.append((record.id, record.allocated))
         }
       }

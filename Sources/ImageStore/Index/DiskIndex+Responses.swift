@@ -9,10 +9,9 @@ extension DiskIndex {
   /// - Parameter boot: the number of the current run of the system.
   func find(key: String, partition: String, variant: String, boot: Int64) throws(SQLiteError) -> [StoredResponse] {
     try beginReading()
-    let find = try responses(
-      """
-       JOIN (SELECT id AS found FROM responses WHERE key = ?2 AND partition = ?3 AND variant = ?4) ON id = found
-      """)
+    let find = try statement(
+      "SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses ",
+      "JOIN (SELECT id AS found FROM responses WHERE key = ?2 AND partition = ?3 AND variant = ?4) ON id = found")
     let found = try find.bind(boot, key, partition, variant).rows {
       StoredResponse($0, hasDecodeMetadata: hasAllColumns)
     }
@@ -21,13 +20,6 @@ extension DiskIndex {
       else { throw .damage }
     }
     return found
-  }
-
-  /// The cached prepared statement of a query for responses, whose first parameter is the number of the current run of
-  /// the system; `rest` is the SQL after the table name.
-  private func responses(_ rest: StaticString) throws(SQLiteError) -> Statement {
-    try statement(
-      "SELECT \(hasAllColumns ? IndexSchema.responseColumns : IndexSchema.oldResponseColumns) FROM responses", rest)
   }
 
   func variantNames(key: String, partition: String) throws(SQLiteError) -> [String] {

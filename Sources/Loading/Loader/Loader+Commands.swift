@@ -94,11 +94,11 @@ extension Loader {
         tier.assumeIsolated { $0.clear(filter, reachesMemory: reachesMemory, counting: cleared) }
       }
     ) { cleared in
-      switch (cleared.failure, cleared.failure?.kind) {
-      // Nothing is ever served from an index of another version, so failing to clear it is not an error.
-      case (nil, _), (_, .unusable?): completion(.success((cleared.removed, cleared.bytes)))
-      case (let failure?, _): completion(.failure(LoadError(failure)))
+      if let failure = cleared.failure {
+        // Nothing is ever served from an index of another version, so failing to clear it is not an error.
+        guard case .unusable = failure.kind else { return completion(.failure(LoadError(failure))) }
       }
+      completion(.success((cleared.removed, cleared.bytes)))
     }
   }
 

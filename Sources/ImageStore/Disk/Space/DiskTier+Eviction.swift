@@ -91,11 +91,19 @@ extension DiskTier {
   /// Deletes a row that is evicted or cleared, and its file. The file is deleted at once, which frees space for the
   /// commit on a full disk, or when its 60 s end.
   ///
-  /// - Parameter grace: how long a delivery by a peer may be unknown to this worker, in seconds.
-  func removeEntry(_ record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0) throws(SQLiteError) {
+  /// - Parameters:
+  ///   - grace: how long a delivery by a peer may be unknown to this worker, in seconds.
+  ///   - atOnce: whether the file is deleted at once even in its 60 s, unless this worker reads it.
+  func removeEntry(
+    _ record: FileRecord, from index: DiskIndex, now: Int, grace: Int = 0, atOnce: Bool = false
+  ) throws(SQLiteError) {
     guard try index.delete(record.id) else { return }
     retention.rowDeleted(record.id)
-    try deleteFile(of: record, from: index, now: now, grace: grace)
+    if atOnce, !retention.hasReaders(record.id) {
+      session.folder?.remove(record.file)
+    } else {
+      try deleteFile(of: record, from: index, now: now, grace: grace)
+    }
   }
 
   /// Deletes a file without a row, at once or when its 60 s end.
