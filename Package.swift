@@ -68,7 +68,7 @@ let package = Package(
       dependencies: ["Codec"],
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
-    module("CodecSandbox", uses: ["CSystem"]),
+    module("CodecSandbox", uses: ["Platform", "CSystem"]),
     module("Threads", uses: ["Platform"]),
     module("Platform"),
     module("Text", uses: ["Platform"]),

@@ -1,8 +1,9 @@
 #pragma once
 
-// Starting a program that inherits only one socket, and how this one was started.
+// Starting a program that inherits only one socket, waiting for a child, and how this program was started.
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -57,12 +58,35 @@ static inline int csystem_spawn(pid_t *process, const char *path, char *const *a
   return result;
 }
 
+/// fork(2), which Swift hides.
+static inline pid_t csystem_fork(void) { return fork(); }
+
+static inline void csystem_note_child(int signal) { (void)signal; }
+
+/// Has the end of a child interrupt `csystem_wait`. Returns 0, or -1 with errno.
+static inline int csystem_watch_children(void) {
+  struct sigaction action = {.sa_handler = csystem_note_child};
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  return sigaction(SIGCHLD, &action, NULL) || sigprocmask(SIG_BLOCK, &child, NULL) ? -1 : 0;
+}
+
+/// Waits until the child has ended, and stores its status, or until there is something to read. The caller has called
+/// `csystem_watch_children`. Returns 0 if the child has ended, 1 if there is something to read.
+static inline int csystem_wait(pid_t child, int *status, int descriptor) {
+  sigset_t none;
+  sigemptyset(&none);
+  struct pollfd watched = {.fd = descriptor, .events = POLLIN};
+  while (waitpid(child, status, WNOHANG) == 0) {
+    if (ppoll(&watched, 1, NULL, &none) > 0) return 1;
+  }
+  return 0;
+}
+
 #ifdef __linux__
 #include <sys/ptrace.h>
 
-// For tests. Swift hides fork, and ptrace is variadic.
-
-static inline pid_t csystem_fork(void) { return fork(); }
-
+/// For tests. ptrace is variadic.
 static inline int csystem_attach(pid_t process) { return (int)ptrace(PTRACE_SEIZE, process, NULL, NULL); }
 #endif

@@ -98,10 +98,19 @@ static inline int csystem_landlock(int allows_reading) {
 #define CSYSTEM_SKIP_UNLESS(VALUE, COUNT) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (VALUE), 0, (COUNT))
 #define CSYSTEM_ANSWER(ACTION) BPF_STMT(BPF_RET | BPF_K, (ACTION))
 #define CSYSTEM_REFUSE CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | EPERM)
+#define CSYSTEM_THREAD 0x10000  // CLONE_THREAD, which the headers hide
 #define CSYSTEM_PASS(CALL) CSYSTEM_SKIP_UNLESS(__NR_##CALL, 1), CSYSTEM_ANSWER(SECCOMP_RET_ALLOW)
 
+static inline int csystem_install(struct sock_filter *program, unsigned short length) {
+  struct sock_fprog filter = {.len = length, .filter = program};
+  long result = syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+  if (result > 0) errno = ESRCH;  // a thread that does not take the filter
+  return result == 0 ? 0 : -1;
+}
+
 /// Allows all threads only the calls that decoding needs: for memory, time, threads, and reading and writing open
-/// files. Everything else fails with EPERM: opening files, sockets, starting programs, signals to other processes.
+/// files; and those of a parent of decoding processes: fork(2), waiting, and signals. Everything else fails with EPERM:
+/// opening files, sockets, starting programs.
 static inline int csystem_seccomp(void) {
   struct sock_filter program[] = {
       CSYSTEM_LOAD(arch),
@@ -145,6 +154,11 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_PASS(sched_getaffinity),
       CSYSTEM_PASS(gettid),
       CSYSTEM_PASS(getpid),
+      CSYSTEM_PASS(getppid),
+      CSYSTEM_PASS(wait4),
+      CSYSTEM_PASS(kill),
+      CSYSTEM_PASS(tgkill),
+      CSYSTEM_PASS(seccomp),
       CSYSTEM_PASS(exit),
       CSYSTEM_PASS(exit_group),
 
@@ -173,26 +187,21 @@ static inline int csystem_seccomp(void) {
       CSYSTEM_SKIP_UNLESS(__NR_faccessat, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | 0),
 
-      // Allows threads but not processes. clone3 has its flags in memory; libc falls back to clone if it gets ENOSYS.
+      // Allows threads and fork. clone3 has its flags in memory; libc falls back to clone if it gets ENOSYS.
       CSYSTEM_SKIP_UNLESS(__NR_clone3, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ERRNO | ENOSYS),
-      CSYSTEM_SKIP_UNLESS(__NR_clone, 4),
+      CSYSTEM_SKIP_UNLESS(__NR_clone, 5),
       CSYSTEM_LOAD_ARGUMENT(0),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x10000 /* CLONE_THREAD */, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CSYSTEM_THREAD, 1, 0),
+      CSYSTEM_SKIP_UNLESS(0x1200000 /* CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID */ | SIGCHLD, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
 
-      // Allows signals to the process itself only (abort).
-      CSYSTEM_SKIP_UNLESS(__NR_tgkill, 4),
+      // Allows naming threads and memory, and ending with the parent.
+      CSYSTEM_SKIP_UNLESS(__NR_prctl, 6),
       CSYSTEM_LOAD_ARGUMENT(0),
-      CSYSTEM_SKIP_UNLESS((uint32_t)getpid(), 1),
-      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
-      CSYSTEM_REFUSE,
-
-      // Allows naming threads and memory.
-      CSYSTEM_SKIP_UNLESS(__NR_prctl, 5),
-      CSYSTEM_LOAD_ARGUMENT(0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 1, 0),
       CSYSTEM_SKIP_UNLESS(0x53564d41 /* PR_SET_VMA */, 1),
       CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
       CSYSTEM_REFUSE,
@@ -223,10 +232,39 @@ static inline int csystem_seccomp(void) {
 
       CSYSTEM_REFUSE,
   };
-  struct sock_fprog filter = {.len = sizeof program / sizeof *program, .filter = program};
-  long result = syscall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
-  if (result > 0) errno = ESRCH;  // a thread that does not take the filter
-  return result == 0 ? 0 : -1;
+  return csystem_install(program, sizeof program / sizeof *program);
+}
+
+/// Takes away what `csystem_seccomp` allows the parent. Short, because it is installed for each image.
+static inline int csystem_seccomp_child(void) {
+  struct sock_filter program[] = {
+      CSYSTEM_LOAD(nr),
+      CSYSTEM_SKIP_UNLESS(__NR_clone, 4),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CSYSTEM_THREAD, 0, 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      // Allows signals to the process itself only (abort).
+      CSYSTEM_SKIP_UNLESS(__NR_tgkill, 4),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      CSYSTEM_SKIP_UNLESS((uint32_t)getpid(), 1),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+
+      CSYSTEM_SKIP_UNLESS(__NR_prctl, 4),
+      CSYSTEM_LOAD_ARGUMENT(0),
+      CSYSTEM_SKIP_UNLESS(PR_SET_PDEATHSIG, 1),
+      CSYSTEM_REFUSE,
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_kill, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_wait4, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_seccomp, 1, 0),
+      CSYSTEM_ANSWER(SECCOMP_RET_ALLOW),
+      CSYSTEM_REFUSE,
+  };
+  return csystem_install(program, sizeof program / sizeof *program);
 }
 
 #else
@@ -235,6 +273,8 @@ static inline int csystem_seccomp(void) {
   errno = ENOSYS;
   return -1;
 }
+
+static inline int csystem_seccomp_child(void) { return csystem_seccomp(); }
 
 #endif
 
@@ -247,5 +287,6 @@ static inline int csystem_die_with_parent(void) { return -1; }
 static inline int csystem_not_dumpable(void) { return -1; }
 static inline int csystem_landlock(int allows_reading) { return (void)allows_reading, -1; }
 static inline int csystem_seccomp(void) { return -1; }
+static inline int csystem_seccomp_child(void) { return -1; }
 
 #endif

@@ -7,7 +7,7 @@ SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst().first)
 /// Tries from inside the decoder's sandbox what the sandbox must prevent, and prints the result of each attempt.
 ///
 /// With the argument `landlock` or `seccomp`, only that mechanism is active, with `none` nothing. Without an argument
-/// all are active, as in a decoder.
+/// all are active, as in the child of a decoder.
 enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)
@@ -15,9 +15,12 @@ enum SandboxProbe {
       let before = open("/etc/passwd", O_RDONLY | O_CLOEXEC)
       let inForce: [String]
       switch lock {
-      case nil: inForce = Sandbox.close(memoryLimit: 1 << 30) {}
+      case nil:
+        let parts = Sandbox.close(memoryLimit: 1 << 30) {}
+        inForce = Sandbox.closeChild(of: parent) ? parts : []
       case "landlock": inForce = Sandbox.noNewPrivileges() && Sandbox.landlock() ? ["landlock"] : []
-      case "seccomp": inForce = Sandbox.noNewPrivileges() && Sandbox.seccomp() ? ["seccomp"] : []
+      case "seccomp":
+        inForce = Sandbox.noNewPrivileges() && Sandbox.seccomp() && Sandbox.closeChild(of: parent) ? ["seccomp"] : []
       case "none": inForce = []
       default: exit(EX_USAGE)
       }

@@ -1,15 +1,14 @@
-internal import CSystem
 internal import ImageCodec
 internal import Platform
 
-/// The decoder's side of the socket: announces the formats, then answers requests until the worker closes the socket.
+/// The child process of a decoder: answers requests.
 struct CodecServer {
-  let socket: Int32
+  let socket: CodecSocket
 
-  func run(formats: CodecFormats, sandbox: [String]) {
-    guard send(.ready(formats, sandbox: sandbox)) else { return }
-    while let (request, descriptors) = receive() {
-      guard send(answer(request, descriptors)) else { return }
+  /// Returns after this number of images, or when the worker closes the socket.
+  func run(maxImages: Int) {
+    for _ in 0..<maxImages {
+      guard let (request, descriptors) = receive(), socket.send(answer(request, descriptors)) else { return }
     }
   }
 
@@ -27,30 +26,14 @@ struct CodecServer {
     }
   }
 
-  private func send(_ reply: CodecReply) -> Bool {
-    var rest = reply.message.bytes[...]
-    while !rest.isEmpty {
-      let sent = rest.withUnsafeBytes { bytes in
-        retryingOnInterrupt { csystem_send(socket, bytes.baseAddress, bytes.count, nil, 0) }
-      }
-      guard sent > 0 else { return false }
-      rest = rest.dropFirst(sent)
-    }
-    return true
-  }
-
   /// Nil if the worker has closed the socket. The request is nil if it cannot be parsed.
   private func receive() -> (CodecRequest?, [Int32])? {
     var received: [UInt8] = []
     var descriptors: [Int32] = []
     while received.count <= CodecMessage.maxLength {
-      var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
-      var came = [Int32](repeating: -1, count: Int(CSYSTEM_MAX_DESCRIPTORS))
-      var count: Int32 = 0
-      let length = retryingOnInterrupt { csystem_receive(socket, &piece, piece.count, &came, &count) }
-      guard length > 0 else { return nil }
-      received += piece.prefix(length)
-      descriptors += came.prefix(Int(count))
+      guard let piece = socket.receive(atMost: CodecMessage.maxLength) else { return nil }
+      received += piece.bytes
+      descriptors += piece.descriptors
       if let message = CodecMessage(takenFrom: &received) { return (CodecRequest(message), descriptors) }
     }
     return nil

@@ -67,18 +67,14 @@ enum Library {
     }
   }
 
-  /// Runs the first-use initialisation of each library while the sandbox is open.
+  /// Runs the first-use initialisation of each library while the sandbox is open: the children would repeat it, and
+  /// cannot open files or allocate memory for the filters that libvips compiles.
+  ///
+  /// Only regions are computed here. Everything else of libvips starts threads, which a child does not have.
   private static func warmUp() {
-    guard let picture = try? Picture.grey(width: 64, height: 64) else { return }
-    for interest in [Picture.Interest.attention, .entropy] {
-      _ = try? picture.start(ofWidth: 32, height: 64, by: interest)
-    }
-    for format in [ImageFormat.jpeg, .png, .webp] where formats.encode.contains(format) {
-      guard let encoded = try? picture.encoded(format) else { continue }
-      let input = Input(copying: encoded)
-      // With libvips, which compiles its filters at first use and cannot allocate memory for them later.
-      _ = try? input.open(format, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).inMemory()
-    }
+    guard let picture = try? Picture.grey(width: 64, height: 64), let jpeg = try? picture.encoded(.jpeg) else { return }
+    let input = Input(copying: jpeg)
+    try? input.open(.jpeg, strictness: VIPS_FAIL_ON_ERROR).stretched(toWidth: 16, height: 16).forEachRows { _ in }
     vips_error_clear()
   }
 }

@@ -1,6 +1,6 @@
 internal import Platform
 
-/// The end of a decoder process before its time, for the log.
+/// The end of a decoder's parent or child before its time, for the log.
 public struct DecoderFailure: Sendable {
   enum Cause {
     /// The process has ended, or closed its socket.

@@ -2,10 +2,11 @@ public import Platform
 
 /// The decoder processes and the queue of tasks for them.
 ///
-/// The first task starts a thread and up to `DecoderSettings.count` processes, each of which decodes one image at a
-/// time. A process that crashes, times out or is cancelled late is killed and replaced; only its own task is affected.
-/// A crash is first retried once in a fresh process. Each task is answered exactly once, on the pool's thread, which
-/// must not be blocked.
+/// The first task starts a thread and up to `DecoderSettings.count` decoders, each of which decodes one image at a time.
+/// A decoder is a parent process, which loads the libraries, and a child, which it forks for each image
+/// (`DecoderSettings.lifetime`). A child that crashes, times out or is cancelled costs its own task only. A crash is
+/// retried once if the image may not be the reason. Each task is answered exactly once, on the pool's thread, which must
+/// not be blocked.
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
@@ -41,8 +42,7 @@ public final class DecoderPool: Sendable {
   /// Has no effect on a running task.
   public func reprioritize(_ ticket: DecodeTicket, to priority: Int) { mailbox.post(.reprioritize(ticket, priority)) }
 
-  /// Answers the task with `cancelled`, unless it is answered already. A decode that has run for a while is killed; a
-  /// recent one may finish, because starting a process costs more.
+  /// Answers the task with `cancelled`, unless it is answered already. A decode that runs is killed.
   public func cancel(_ ticket: DecodeTicket) { mailbox.post(.cancel(ticket)) }
 
   /// Returns the formats of the decoders, and starts one if necessary. Empty if none can be started.
@@ -60,9 +60,9 @@ public final class DecoderPool: Sendable {
   }
 }
 
-/// A task that a decoder process has performed.
+/// A task that a decoder has performed.
 public struct DecoderActivity: Sendable {
-  /// The number of the process among those that run, from 1.
+  /// The number of the decoder among those that run, from 1.
   public let decoder: Int
   public let task: StaticString
   public let start, end: Instant
@@ -91,41 +91,41 @@ public struct DecodeTicket: Sendable, Hashable {
 
 /// The limits of the decoder pool.
 public struct DecoderSettings: Sendable, Hashable {
-  /// The maximum number of processes, at least 1.
+  /// The maximum number of decoders, at least 1.
   public var count: Int
-  /// The time limit of one decode, after which its process is killed.
+  /// The time limit of one decode, after which its child process is killed.
   public var timeout: Duration
   /// The path of the decoder; nil for `imageworker-codec` beside the running executable.
   public var executable: String?
-  /// The maximum number of pixels in decoding at once, over all processes. A larger image is decoded alone.
+  /// The maximum number of pixels in decoding at once, over all decoders. A larger image is decoded alone.
   public var pixelBudget: Int
   /// The maximum number of bytes of memory of one process.
   public var memoryLimit: Int
-  /// The idle time after which a process is ended.
+  /// The idle time after which a decoder is ended.
   public var idleTime: Duration
-  /// The number of decodes after which a process is replaced.
-  public var decodesPerProcess: Int
+  /// The number of images that a child process decodes before it ends.
+  public var lifetime: Int
 
   public init(
     count: Int, timeout: Duration = .seconds(10), executable: String? = nil, pixelBudget: Int = 100_000_000,
-    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), decodesPerProcess: Int = 1000
+    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), lifetime: Int = 1
   ) {
     (self.count, self.timeout, self.executable) = (count, timeout, executable)
     (self.pixelBudget, self.memoryLimit) = (pixelBudget, memoryLimit)
-    (self.idleTime, self.decodesPerProcess) = (idleTime, decodesPerProcess)
+    (self.idleTime, self.lifetime) = (idleTime, lifetime)
   }
 }
 
 /// The counters and the state of the pool.
 public struct DecoderStatistics: Sendable, Hashable {
-  /// The number of processes, busy or idle.
+  /// The number of decoders, busy or idle.
   public var running = 0
-  /// The number of processes that decode, and of the tasks that wait for one.
+  /// The number of decoders that decode, and of the tasks that wait for one.
   public var busy = 0
   public var waiting = 0
   public var decoded = 0
   public var failed = 0
-  /// The number of processes that ended during a decode.
+  /// The number of child processes that ended during a decode.
   public var crashed = 0
   public var timedOut = 0
   /// The active sandbox mechanisms of the decoders: some of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`.

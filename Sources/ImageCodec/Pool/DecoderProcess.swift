@@ -1,11 +1,12 @@
 internal import CSystem
 internal import Platform
 
-/// One decoder process. Used on the pool's thread only.
+/// A decoder: a parent process that has loaded the libraries and never sees an image, and the child that it forks for
+/// each image, or for a few. Used on the pool's thread only.
 final class DecoderProcess {
-  /// The current activity of the process.
+  /// The current activity of the decoder.
   enum Activity {
-    /// The process has not yet announced its formats.
+    /// The parent has not yet announced its formats.
     case starting(until: Instant)
     case idle(since: Instant)
     case busy(Assignment)
@@ -13,49 +14,64 @@ final class DecoderProcess {
 
   struct Assignment {
     let ticket: DecodeTicket
-    let name: StaticString
+    let task: DecodeTask
     let files: TaskFiles
     let started: Instant
-    /// The time at which the process is killed.
+    /// The time at which the child is killed.
     var deadline: Instant
-    /// Whether the task has been answered already; its result is dropped.
-    var isCancelled = false
+    /// The child's answer, which counts once the child has ended as it should.
+    var reply: CodecReply?
+    /// The reason for which the child has been killed.
+    var kill: Kill?
   }
 
-  let id: pid_t
-  /// Its number among the processes that run, from 1.
-  let number: Int
-  let socket: Int32
-  let libraries: DecoderLibraries
-  var activity: Activity
-  /// A task that crashed another process and must run in this one, which has decoded nothing yet.
-  var reserved: DecodeTicket?
-  private(set) var decodes = 0
-  private var received: [UInt8] = []
+  enum Kill {
+    /// The task is answered already.
+    case cancelled, timedOut
+    /// The child's reply was not understood, or was not true.
+    case invalidReply
+    /// Earlier images have left the child too little memory.
+    case memory
+  }
 
-  /// Starts the process. It dies with the thread that calls this.
+  private struct Child {
+    let socket: DecoderSocket
+    var decodes = 0
+    var isClosed = false
+  }
+
+  /// The parent.
+  let id: pid_t
+  /// Its number among the decoders that run, from 1.
+  let number: Int
+  let socket: DecoderSocket
+  let libraries: DecoderLibraries
+  /// The number of images that a child decodes.
+  private let lifetime: Int
+  var activity: Activity
+  private var child: Child?
+
+  /// Starts the parent. It dies with the thread that calls this.
   init(
     number: Int, executable: String, settings: DecoderSettings, libraries: DecoderLibraries,
     now: Instant
   ) throws(DecodeError) {
-    var sockets: [Int32] = [-1, -1]
-    guard csystem_socket_pair(&sockets) == 0 else {
+    guard let (socket, other) = DecoderSocket.pair() else {
       throw .unavailable("cannot create a socket for a decoder: \(String(cString: strerror(errno)))")
     }
-    defer { close(sockets[1]) }
+    defer { close(other) }
     var id = pid_t()
-    let error = withCStrings([executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue]) { arguments in
-      withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, sockets[1]) }
+    let arguments = [
+      executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue, "\(settings.lifetime)",
+    ]
+    let error = withCStrings(arguments) { arguments in
+      withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, other) }
     }
     guard error == 0 else {
-      close(sockets[0])
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    (self.id, self.number, self.libraries) = (id, number, libraries)
-    socket = sockets[0]
+    (self.id, self.number, self.libraries, self.socket, lifetime) = (id, number, libraries, socket, settings.lifetime)
     activity = .starting(until: now.advanced(by: Self.maxStartTime))
-    // A decoder that does not read its socket must not block the others.
-    _ = csystem_set_nonblocking(socket)
   }
 
   private static let maxStartTime = Duration.seconds(20)
@@ -66,57 +82,49 @@ final class DecoderProcess {
     return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
   }
 
-  /// Kills the process. Its resources are released once the system has ended it, see `reap`.
-  func kill() {
-    _ = sendSignal(id, SIGKILL)
-    close(socket)
-  }
-
-  /// Sends a request. False if that fails, which means that the process does not work properly.
-  func start(_ request: CodecRequest, _ assignment: Assignment) -> Bool {
-    let message = request.message.bytes
-    let descriptors = assignment.files.descriptors
-    let sent = csystem_send(socket, message, message.count, descriptors, Int32(descriptors.count))
-    assignment.files.closeInput()
-    guard sent == message.count else { return false }
+  /// Sends the request to the child, and starts one if there is none. False if that fails, which means that the decoder
+  /// does not work properly.
+  func start(_ assignment: Assignment) -> Bool {
     activity = .busy(assignment)
-    decodes += 1
-    return true
+    defer { assignment.files.closeInput() }
+    guard child != nil || startChild() else { return false }
+    child?.decodes += 1
+    return child?.socket.send(CodecRequest(assignment.task).message.bytes, assignment.files.descriptors) == true
   }
 
-  enum Reception {
-    case nothing
-    case reply(CodecReply)
-    /// The process has ended.
-    case lost
-    /// The process has violated the protocol.
-    case invalid
+  private func startChild() -> Bool {
+    guard let (socket, other) = DecoderSocket.pair() else { return false }
+    defer { close(other) }
+    child = Child(socket: socket)
+    return self.socket.send([DecoderCommand.start.rawValue], [other])
   }
 
-  func receive() -> Reception {
-    var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
-    let length = retryingOnInterrupt { read(socket, &piece, piece.count) }
-    if length < 0 && errno == EAGAIN { return .nothing }
-    guard length > 0 else { return .lost }
-    received += piece.prefix(length)
-    guard let message = CodecMessage(takenFrom: &received) else {
-      return received.count > CodecMessage.maxLength ? .invalid : .nothing
-    }
-    guard received.isEmpty, let reply = CodecReply(message) else { return .invalid }
-    return .reply(reply)
+  /// The socket of a child whose answer is awaited.
+  var childSocket: DecoderSocket? {
+    guard let child, !child.isClosed, case .busy(let assignment) = activity, assignment.reply == nil else { return nil }
+    return child.socket
   }
 
-  /// Bytes of memory that the process has allocated, touched or not; 0 if the system does not report it.
-  var allocatedBytes: Int {
-    let file = open("/proc/\(id)/statm", O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return 0 }
-    defer { close(file) }
-    var text = [UInt8](repeating: 0, count: 128)
-    let length = read(file, &text, text.count)
-    let fields = String(decoding: text.prefix(max(0, length)), as: UTF8.self).split(separator: " ")
-    // The sixth field is data and stack, see proc(5), which is what the memory limit counts.
-    return fields.count > 5 ? (Int(fields[5]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
+  func childHasClosed() { child?.isClosed = true }
+
+  /// Whether the child has decoded other images before that of its current task.
+  var childIsUsed: Bool { child.map { $0.decodes > 1 } ?? false }
+
+  /// Whether the child ends after its current task.
+  var childEndsAfterTask: Bool { child.map { $0.decodes >= lifetime } ?? true }
+
+  /// Has the child killed. The parent tells when it has ended.
+  func killChild(_ reason: Kill, now: Instant) {
+    guard case .busy(var assignment) = activity else { return }
+    assignment.kill = reason
+    assignment.deadline = now.advanced(by: Self.maxKillTime)
+    activity = .busy(assignment)
+    _ = socket.send([DecoderCommand.kill.rawValue])
   }
+
+  private static let maxKillTime = Duration.seconds(2)
+
+  func forgetChild() { child = nil }
 
   enum Reaping {
     case running
@@ -124,10 +132,10 @@ final class DecoderProcess {
     case ended(Int32?)
   }
 
-  /// Reaps a killed process if it has ended.
-  static func reap(_ id: pid_t, waits: Bool = false) -> Reaping {
+  /// Reaps a parent if it has ended.
+  static func reap(_ id: pid_t) -> Reaping {
     var status: Int32 = 0
-    let result = retryingOnInterrupt { waitpid(id, &status, waits ? 0 : WNOHANG) }
+    let result = retryingOnInterrupt { waitpid(id, &status, WNOHANG) }
     return result == 0 ? .running : .ended(result > 0 ? status : nil)
   }
 }
@@ -145,9 +153,6 @@ extension DecoderProcess {
     }
   }
 }
-
-/// A separate function, because `kill` inside the type means its own method.
-private func sendSignal(_ process: pid_t, _ signal: Int32) -> Int32 { kill(process, signal) }
 
 /// Passes the strings as C arguments: an array of pointers that ends with a null pointer.
 private func withCStrings<Result>(

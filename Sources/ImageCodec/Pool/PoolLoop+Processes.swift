@@ -11,7 +11,7 @@ extension PoolLoop {
       assign(ticket, to: process)
     }
     guard let next = queue.nextThatFits() else { return }
-    let starting = processes.count { $0.isStarting && $0.reserved == nil }
+    let starting = processes.count { $0.isStarting }
     var wanted = queue.waitingCount - starting
     while wanted > 0, launch(with: libraries(for: next)) != nil { wanted -= 1 }
   }
@@ -62,46 +62,39 @@ extension PoolLoop {
     for then in waiters { then(formats) }
   }
 
-  func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
+  private func assign(_ ticket: DecodeTicket, to process: DecoderProcess) {
     guard let task = pending[ticket]?.task else { return queue.finish(ticket) }
     if pending[ticket]?.startedAt == nil { pending[ticket]?.startedAt = now }
     do throws(DecodeError) {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, name: task.output.name, files: try TaskFiles(task), started: now,
+        ticket: ticket, task: task, files: try TaskFiles(task), started: now,
         deadline: now.advanced(by: settings.timeout))
-      if !process.start(CodecRequest(task), assignment) {
-        process.activity = .busy(assignment)
-        handleCrash(process, .ended)
-      }
+      if !process.start(assignment) { handleLoss(of: process, .ended) }
     } catch {
+      process.activity = .idle(since: now)
       finish(ticket, .failure(error))
     }
   }
 
   func listen(to process: DecoderProcess) {
-    switch process.receive() {
+    switch process.socket.receive() {
     case .nothing: break
-    case .lost: handleCrash(process, .ended)
-    case .invalid: handleCrash(process, .invalidReply)
+    case .closed: handleLoss(of: process, .ended)
+    case .invalid: handleLoss(of: process, .invalidReply)
     case .reply(let reply):
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
-      case (.busy(let assignment), .done(let decoded)): complete(assignment, of: process, decoded)
-      // Earlier images may have left too little memory; a new process has all that is allowed.
-      case (.busy, .failed(.outOfMemory(let text))) where process.decodes > 1:
-        handleCrash(process, nil, for: .outOfMemory(text))
-      case (.busy(let assignment), .failed(let error)):
-        release(process, hasFailed: true)
-        assignment.files.discardOutput()
-        finish(assignment.ticket, .failure(error))
-      default: handleCrash(process, .invalidReply)
+      case (.busy, .ended(let child, let status)): handleEnd(of: child, status, process)
+      // A child that waited for another image.
+      case (.idle, .ended): process.forgetChild()
+      default: handleLoss(of: process, .invalidReply)
       }
     }
   }
 
-  func handleReady(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
+  private func handleReady(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
     process.activity = .idle(since: now)
     failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
@@ -110,66 +103,122 @@ extension PoolLoop {
       self.formats = formats
       tellFormatWaiters(formats)
     }
-    if let ticket = process.reserved {
-      process.reserved = nil
-      assign(ticket, to: process)
+  }
+
+  func listenToChild(of process: DecoderProcess) {
+    guard let socket = process.childSocket, case .busy(var assignment) = process.activity else { return }
+    switch socket.receive() {
+    case .nothing: break
+    // The parent tells the reason.
+    case .closed: process.childHasClosed()
+    case .invalid, .reply(.ready), .reply(.ended): process.killChild(.invalidReply, now: now)
+    // Earlier images may have left too little memory; a new child has all that is allowed.
+    case .reply(.failed(.outOfMemory)) where process.childIsUsed: process.killChild(.memory, now: now)
+    case .reply(let reply):
+      assignment.reply = reply
+      process.activity = .busy(assignment)
+      if !process.childEndsAfterTask, !accept(reply, to: assignment, of: process) {
+        process.killChild(.invalidReply, now: now)
+      }
     }
   }
 
-  func complete(_ assignment: DecoderProcess.Assignment, of process: DecoderProcess, _ decoded: Decoded) {
-    guard let task = pending[assignment.ticket]?.task else {
-      release(process)
-      return queue.finish(assignment.ticket)
+  /// Handles the end of the child of a busy decoder.
+  private func handleEnd(of child: pid_t, _ status: Int32, _ process: DecoderProcess) {
+    // The answer may have come after the last look.
+    listenToChild(of: process)
+    let childWasUsed = process.childIsUsed
+    process.forgetChild()
+    guard case .busy(let assignment) = process.activity else { return }
+    func report(_ cause: DecoderFailure.Cause) {
+      mailbox.onFailure(DecoderFailure(cause, of: child, decoding: assignment.task.header.format, status: status))
     }
-    // A decoder whose reply is not true is treated as crashed.
-    guard assignment.files.accept(decoded, for: task.output) else { return handleCrash(process, .invalidReply) }
-    release(process)
-    finish(assignment.ticket, .success(decoded))
+    switch (assignment.kill, assignment.reply) {
+    case (nil, let reply?) where status == 0 && accept(reply, to: assignment, of: process): break
+    case (.cancelled?, _): release(process, hasFailed: true)
+    case (.timedOut?, _):
+      report(.timedOut)
+      release(process, hasFailed: true)
+    case (.memory?, _): retry(assignment, in: process)
+    case (let kill, let reply):
+      report(kill == nil && reply == nil ? .ended : .invalidReply)
+      statistics.crashed += 1
+      // A fresh child ends for its image alone, unless the system kills it for lack of memory.
+      if childWasUsed || kill == nil && status == SIGKILL, pending[assignment.ticket]?.isRetried == false {
+        retry(assignment, in: process)
+      } else {
+        conclude(assignment, of: process, .failure(status == SIGABRT ? .aborted : .crashed))
+      }
+    }
   }
 
-  /// Marks a process as idle after its task. Ends it after its last permitted decode, or if it has allocated too much:
-  /// libraries leak memory when they fail.
-  func release(_ process: DecoderProcess, hasFailed: Bool = false) {
+  /// Answers the task of a decoder with the reply of its child. False if the reply is not true.
+  private func accept(
+    _ reply: CodecReply, to assignment: DecoderProcess.Assignment, of process: DecoderProcess
+  ) -> Bool {
+    switch reply {
+    case .done(let decoded):
+      guard assignment.files.accept(decoded, for: assignment.task.output) else { return false }
+      conclude(assignment, of: process, .success(decoded))
+    case .failed(let error): conclude(assignment, of: process, .failure(error))
+    case .ready, .ended: return false
+    }
+    return true
+  }
+
+  private func conclude(
+    _ assignment: DecoderProcess.Assignment, of process: DecoderProcess, _ result: Result<Decoded, DecodeError>
+  ) {
+    release(process, hasFailed: (try? result.get()) == nil)
+    assignment.files.discardOutput()
+    finish(assignment.ticket, result)
+  }
+
+  /// Runs the task of a decoder a second time, in a new child.
+  private func retry(_ assignment: DecoderProcess.Assignment, in process: DecoderProcess) {
+    release(process, hasFailed: true)
+    assignment.files.discardOutput()
+    pending[assignment.ticket]?.isRetried = true
+    assign(assignment.ticket, to: process)
+  }
+
+  /// Marks a decoder as idle after its task.
+  private func release(_ process: DecoderProcess, hasFailed: Bool) {
     observe(process, hasFailed: hasFailed)
     process.activity = .idle(since: now)
-    let isLookedAt = hasFailed || process.decodes.isMultiple(of: 16)
-    let isDue = isLookedAt && process.allocatedBytes > Self.maxIdleProcessBytes
-    if process.decodes >= settings.decodesPerProcess || isDue { terminate(process) }
   }
 
-  /// Reports the task of a busy process, which ends now.
+  /// Reports the task of a busy decoder, which ends now.
   private func observe(_ process: DecoderProcess, hasFailed: Bool) {
     guard let observer, case .busy(let assignment) = process.activity else { return }
     observer(
       DecoderActivity(
-        decoder: process.number, task: assignment.name, start: assignment.started, end: .now, hasFailed: hasFailed))
+        decoder: process.number, task: assignment.task.output.name, start: assignment.started, end: .now,
+        hasFailed: hasFailed))
   }
 
-  /// - Parameter cause: the failure to report; nil if the process works as it should.
+  /// Ends a decoder.
+  ///
+  /// - Parameter cause: the failure to report; nil if the decoder works as it should.
   func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil) {
     observe(process, hasFailed: true)
-    process.kill()
-    unreaped.append((process.id, cause.map { DecoderFailure($0, of: process.id, decoding: format(in: process)) }))
+    process.socket.hangUp()
+    var format: ImageFormat?
+    if case .busy(let assignment) = process.activity { format = assignment.task.header.format }
+    unreaped.append(
+      Unreaped(
+        parent: process.id, killAt: cause == nil ? now.advanced(by: Self.maxEndTime) : now,
+        failure: cause.map { DecoderFailure($0, of: process.id, decoding: format) }))
     processes.removeAll { $0 === process }
   }
 
-  /// The format of the image that the process decodes.
-  private func format(in process: DecoderProcess) -> ImageFormat? {
-    if case .busy(let assignment) = process.activity { pending[assignment.ticket]?.task.header.format } else { nil }
-  }
-
-  /// Handles the crash of a process, or a failure that is treated as one.
-  ///
-  /// - Parameters:
-  ///   - cause: the failure to report; nil if a new process is all that is needed.
-  ///   - error: the error of the task if it cannot be retried.
-  func handleCrash(_ process: DecoderProcess, _ cause: DecoderFailure.Cause?, for error: DecodeError = .crashed) {
+  /// Handles a parent that has ended, or that does not do its work.
+  func handleLoss(of process: DecoderProcess, _ cause: DecoderFailure.Cause) {
     terminate(process, after: cause)
     switch process.activity {
     case .idle: break
     case .starting:
       failedStarts[process.libraries, default: 0] += 1
-      if let ticket = process.reserved { finish(ticket, .failure(.crashed)) }
       if hasProcess(with: process.libraries) || failedStarts[process.libraries, default: 0] < Self.maxFailedStarts {
         // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
@@ -178,16 +227,18 @@ extension PoolLoop {
       }
     case .busy(let assignment):
       assignment.files.discardOutput()
-      guard let task = pending[assignment.ticket], !assignment.isCancelled else {
-        return queue.finish(assignment.ticket)
-      }
-      if error == .crashed { statistics.crashed += 1 }
-      if !task.hasCrashedOnce, let fresh = launch(with: libraries(for: assignment.ticket)) {
-        pending[assignment.ticket]?.hasCrashedOnce = true
-        fresh.reserved = assignment.ticket
-      } else {
-        finish(assignment.ticket, .failure(error))
-      }
+      // Without a task if that is answered already.
+      guard let task = pending[assignment.ticket] else { return }
+      statistics.crashed += 1
+      queue.finish(assignment.ticket)
+      if task.isRetried { return answer(assignment.ticket, .failure(.crashed)) }
+      pending[assignment.ticket]?.isRetried = true
+      queue.add(assignment.ticket, priority: task.priority, pixels: task.task.pixels)
     }
   }
+}
+
+extension DecodeError {
+  /// The error for an image that makes a library call abort(3).
+  fileprivate static let aborted = DecodeError.corrupt("the image library aborts on this image")
 }

@@ -7,10 +7,19 @@ internal import Threads
 final class PoolLoop {
   struct Pending {
     let task: DecodeTask
+    let priority: Int
     let then: @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
-    var hasCrashedOnce = false
-    /// The time at which a process first got the task.
+    var isRetried = false
+    /// The time at which a decoder first got the task.
     var startedAt: Instant?
+  }
+
+  struct Unreaped {
+    let parent: pid_t
+    /// The time at which it is killed, if it has not ended by itself.
+    var killAt: Instant?
+    /// The failure to report when its status is known.
+    let failure: DecoderFailure?
   }
 
   let mailbox: PoolMailbox
@@ -20,8 +29,8 @@ final class PoolLoop {
   var queue: DecodeQueue
   var pending: [DecodeTicket: Pending] = [:]
   var processes: [DecoderProcess] = []
-  /// Processes that are killed but not yet reaped, with the failure to report then.
-  var unreaped: [(process: pid_t, failure: DecoderFailure?)] = []
+  /// Parents that end but are not yet reaped.
+  var unreaped: [Unreaped] = []
   /// The formats, as announced by a decoder with all libraries.
   var formats: CodecFormats?
   var formatWaiters: [@Sendable (CodecFormats) -> Void] = []
@@ -34,9 +43,8 @@ final class PoolLoop {
   private var isShuttingDown = false
   var now = Instant.now
 
-  /// The time after which a running decode is killed if it is cancelled.
-  private static let cancelGracePeriod = Duration.milliseconds(100)
-  static let maxIdleProcessBytes = 256 << 20
+  /// The time in which a parent ends after the worker has closed its socket; it is killed then.
+  static let maxEndTime = Duration.seconds(1)
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
   /// The number of consecutive failed starts after which the decoder is unavailable. A single start may fail for lack
@@ -87,7 +95,7 @@ final class PoolLoop {
     _ ticket: DecodeTicket, _ task: DecodeTask, _ priority: Int,
     _ then: @escaping @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
   ) {
-    pending[ticket] = Pending(task: task, then: then)
+    pending[ticket] = Pending(task: task, priority: priority, then: then)
     if let error = task.refusal(formats: formats) {
       finish(ticket, .failure(error))
     } else {
@@ -99,18 +107,12 @@ final class PoolLoop {
     guard pending[ticket] != nil else { return }
     if !queue.remove(ticket) {
       for process in processes {
-        if process.reserved == ticket {
-          process.reserved = nil
-          queue.finish(ticket)
-        }
-        guard case .busy(var assignment) = process.activity, assignment.ticket == ticket else { continue }
+        guard case .busy(let assignment) = process.activity, assignment.ticket == ticket else { continue }
         assignment.files.discardOutput()
-        assignment.isCancelled = true
-        assignment.deadline = min(assignment.deadline, assignment.started.advanced(by: Self.cancelGracePeriod))
-        process.activity = .busy(assignment)
+        process.killChild(.cancelled, now: now)
       }
     }
-    answer(ticket, .failure(.cancelled))
+    finish(ticket, .failure(.cancelled))
   }
 
   /// Answers a task that no longer runs, and frees its capacity.
@@ -140,12 +142,13 @@ final class PoolLoop {
       case .starting:
         // Another start would take as long.
         failedStarts[process.libraries] = Self.maxFailedStarts
-        handleCrash(process, .timedOut)
-      case .busy(let assignment):
-        terminate(process, after: assignment.isCancelled ? nil : .timedOut)
+        handleLoss(of: process, .timedOut)
+      case .busy(let assignment) where assignment.kill == nil:
+        process.killChild(.timedOut, now: now)
         assignment.files.discardOutput()
-        if !assignment.isCancelled { statistics.timedOut += 1 }
+        statistics.timedOut += 1
         finish(assignment.ticket, .failure(.timedOut))
+      case .busy: handleLoss(of: process, .timedOut)
       }
     }
   }
@@ -155,25 +158,29 @@ final class PoolLoop {
     if let nextLaunch, queue.waitingCount > 0 || !formatWaiters.isEmpty { next = min(next ?? nextLaunch, nextLaunch) }
     if !unreaped.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
     var descriptors = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
-    descriptors += processes.map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
+    let listened = processes.flatMap { process in
+      [process.socket, process.childSocket].compactMap { $0 }.map { (process, $0) }
+    }
+    descriptors += listened.map { pollfd(fd: $1.descriptor, events: Int16(POLLIN), revents: 0) }
     let ready = poll(&descriptors, nfds_t(descriptors.count), next?.pollTimeout ?? -1)
     guard ready > 0 else { return }
     now = .now
     if descriptors[0].revents != 0 { wakeUp.reset() }
-    for (process, descriptor) in zip(processes, descriptors.dropFirst()) where descriptor.revents != 0 {
-      listen(to: process)
+    for ((process, socket), descriptor) in zip(listened, descriptors.dropFirst()) where descriptor.revents != 0 {
+      if socket === process.socket { listen(to: process) } else { listenToChild(of: process) }
     }
   }
 
-  /// Reaps the killed processes that have ended, and reports those that failed.
-  private func reap(waits: Bool = false) {
-    unreaped.removeAll { process, failure in
-      guard case .ended(let status) = DecoderProcess.reap(process, waits: waits) else { return false }
-      if var failure {
+  /// Reaps the parents that have ended, and reports those that failed.
+  private func reap() {
+    unreaped = unreaped.filter { ending in
+      if let killAt = ending.killAt, killAt <= now { kill(ending.parent, SIGKILL) }
+      guard case .ended(let status) = DecoderProcess.reap(ending.parent) else { return true }
+      if var failure = ending.failure {
         failure.status = status
         mailbox.onFailure(failure)
       }
-      return true
+      return false
     }
   }
 
@@ -188,7 +195,11 @@ final class PoolLoop {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
     failWaiting(.cancelled)
-    reap(waits: true)
+    while !unreaped.isEmpty {
+      reap()
+      poll(nil, 0, (now + Self.reapingPause).pollTimeout)
+      now = .now
+    }
     publish()
   }
 }

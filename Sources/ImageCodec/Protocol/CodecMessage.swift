@@ -1,8 +1,10 @@
 /// A message between the worker and a decoder process: lines `name=value`, ended by an empty line.
 ///
-/// The worker sends one request at a time. The descriptors of the input and, if there is one, the output come with its
-/// first byte. The decoder announces its formats once, then answers each request with one message. Neither side trusts
-/// the other: a message that does not follow the format is parsed as nil.
+/// A decoder is a parent, which loads the libraries and announces its formats once, and a child, which the parent forks
+/// for each image and which has a socket of its own. The worker sends the child one request at a time. The descriptors
+/// of the input and, if there is one, the output come with its first byte. The child answers with one message and ends;
+/// the parent then sends its status. Neither side trusts the other: a message that does not follow the format is parsed
+/// as nil.
 package struct CodecMessage: Sendable, Hashable {
   /// The maximum length of a message in bytes.
   package static let maxLength = 4096

@@ -1,6 +1,10 @@
-/// A message from a decoder process: its formats, or the result of a decode.
+package import Platform
+
+/// A message from a decoder. The parent says `ready` and `ended`, its children `done` and `failed`.
 package enum CodecReply: Sendable, Hashable {
   case ready(CodecFormats, sandbox: [String])
+  /// A child has ended, with a status of wait(2).
+  case ended(pid_t, status: Int32)
   case done(Decoded)
   case failed(DecodeError)
 
@@ -12,6 +16,10 @@ package enum CodecReply: Sendable, Hashable {
       message["decode"] = formats.decode.names
       message["encode"] = formats.encode.names
       message["sandbox"] = sandbox.joined(separator: ",")
+    case .ended(let child, let status):
+      message["says"] = "ended"
+      message[number: "child"] = Int(child)
+      message[number: "status"] = Int(status)
     case .done(let decoded):
       message["says"] = "done"
       message["format"] = decoded.format?.rawValue
@@ -37,6 +45,11 @@ package enum CodecReply: Sendable, Hashable {
         decode: [ImageFormat](names: message["decode"] ?? ""), encode: [ImageFormat](names: message["encode"] ?? ""))
       let sandbox = (message["sandbox"] ?? "").split(separator: ",").map { Self.readable($0) }
       self = .ready(formats, sandbox: sandbox)
+    case "ended":
+      guard let child = message[number: "child"].flatMap(pid_t.init(exactly:)),
+        let status = message[number: "status"].flatMap(Int32.init(exactly:))
+      else { return nil }
+      self = .ended(child, status: status)
     case "done":
       var decoded = Decoded()
       for (name, path) in Self.numbers {

@@ -187,7 +187,7 @@ struct BrokenImageTests {
   /// Thousands of files, each broken somewhere: each has exactly one answer (a second would trap), none hangs, and no
   /// file is left.
   @Test func `a thousand broken images of each format are each answered once`() async throws {
-    let decoding = try Decoding(count: 2, decodesPerProcess: 500)
+    let decoding = try Decoding(count: 2, lifetime: 500)
     let picture = Pictures.waves(48, 40).png()
     var seeds = [picture, Pictures.waves(40, 30).tiff(), Pictures.gif(20, 20, colors: [(255, 0, 0), (0, 99, 0)])]
     for format in [ImageFormat.jpeg, .webp, .avif] {

@@ -2,7 +2,7 @@ import Foundation
 import ImageCodec
 import Testing
 
-/// The pool with decoders that misbehave: shell scripts that implement the decoder's side of the socket.
+/// The pool with decoders that misbehave: scripts that implement the decoder's side of the sockets.
 struct DecoderPoolTests {
   private static let image = Pictures.quarters(4, 4).png()
   private static let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
@@ -16,88 +16,145 @@ struct DecoderPoolTests {
     return FileManager.default.temporaryDirectory.appending(path: "pools-\(UUID().uuidString)").path
   }()
 
-  /// A decoder that announces it is ready and then runs `body` for each request. `$HERE` is a directory for each test.
-  /// Its files `pids` and `libraries` have a line for each process.
+  /// A decoder whose children run `body`, a shell script, for each request, with the socket of their tasks as standard
+  /// input. `$HERE` is a directory for each test. Its files `parents`, `libraries` and `children` have a line for each
+  /// process.
+  ///
+  /// - Parameter start: the parent runs it before it announces that it is ready, and ends with its status if that is not
+  ///   0. `$LIBRARIES` are those to load.
   private func decoding(
-    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), ready: Bool = true, perProcess: Int = 1000,
+    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), start: String = ":", lifetime: Int = 1,
     idleTime: Duration = .seconds(3600), onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws -> (Decoding, String) {
     let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
-    let hello = "printf 'says=ready\\ndecode=png,svg\\nencode=png\\nsandbox=none\\n\\n' >&0"
-    let script = """
-      #!/bin/sh
-      HERE='\(here)'
-      echo $$ >> "$HERE/pids"
-      echo $3 >> "$HERE/libraries"
-      \(ready ? hello : body)
-      while true; do
-        while read -r line; do [ -n "$line" ] || break; done
-        [ -z "$line" ] || exit
-        \(body)
-      done
-      """
+    try """
+    echo $$ >> "$HERE/children"
+    while true; do
+      while read -r line; do [ -n "$line" ] || break; done
+      [ -z "$line" ] || exit
+      \(body)
+      N=$((N + 1))
+      [ $N -lt $LIFETIME ] || exit 0
+    done
+    """.write(toFile: "\(here)/child", atomically: true, encoding: .utf8)
+    try start.write(toFile: "\(here)/start", atomically: true, encoding: .utf8)
     let path = "\(here)/decoder"
-    try script.write(toFile: path + ".sh", atomically: true, encoding: .utf8)
+    try Self.parent.replacing("@HERE@", with: here).write(toFile: path + ".py", atomically: true, encoding: .utf8)
     // Copied by another process: an executable that this process, or briefly a child of another test, has open for
     // writing cannot be run.
-    let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".sh", path])
+    let copy = try Process.run(URL(filePath: "/bin/cp"), arguments: [path + ".py", path])
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
     let decoding = try Decoding(
-      count: count, timeout: timeout, executable: path, decodesPerProcess: perProcess, idleTime: idleTime,
-      onFailure: onFailure)
+      count: count, timeout: timeout, executable: path, lifetime: lifetime, idleTime: idleTime, onFailure: onFailure)
     return (decoding, here)
   }
 
-  private func pids(_ here: String) throws -> [Int32] {
-    try String(contentsOfFile: "\(here)/pids", encoding: .utf8).split(separator: "\n").compactMap { Int32($0) }
+  /// A parent in Python, since a shell receives no descriptors. It runs the scripts `start` and `child` beside it.
+  private static let parent = #"""
+    #!/usr/bin/python3
+    import ctypes, os, signal, socket, subprocess, sys, threading
+
+    here = "@HERE@"
+    os.environ.update(HERE=here, LIBRARIES=sys.argv[3], LIFETIME=sys.argv[4])
+    for name, line in (("parents", os.getpid()), ("libraries", sys.argv[3])):
+        with open(f"{here}/{name}", "a") as file:
+            file.write(f"{line}\n")
+    worker = socket.socket(fileno=0)
+    failure = subprocess.call(["/bin/sh", f"{here}/start"])
+    if failure:
+        os._exit(failure)
+    worker.sendall(b"says=ready\ndecode=png,svg\nencode=png\nsandbox=none\n\n")
+    child = 0
+
+    def tell_end(child):
+        status = os.waitpid(child, 0)[1]
+        worker.sendall(b"says=ended\nchild=%d\nstatus=%d\n\n" % (child, status))
+
+    def kill():
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    while True:
+        command, sockets, _, _ = socket.recv_fds(worker, 1, 1)
+        if command == b"\1":
+            child = os.fork()
+            if not child:
+                ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # with its parent
+                os.setpgid(0, 0)
+                os.dup2(sockets[0], 0)
+                os.execv("/bin/sh", ["/bin/sh", f"{here}/child"])
+            os.close(sockets[0])
+            threading.Thread(target=tell_end, args=[child], daemon=True).start()
+        elif child:
+            kill()
+        if not command:
+            os._exit(0)
+    """#
+
+  private func lines(_ name: String, _ here: String) throws -> [String] {
+    try String(contentsOfFile: "\(here)/\(name)", encoding: .utf8).split(separator: "\n").map(String.init)
   }
 
-  private func libraries(_ here: String) throws -> [String] {
-    try String(contentsOfFile: "\(here)/libraries", encoding: .utf8).split(separator: "\n").map(String.init)
-  }
+  private func parents(_ here: String) throws -> [Int32] { try lines("parents", here).compactMap { Int32($0) } }
+
+  private func children(_ here: String) throws -> [Int32] { try lines("children", here).compactMap { Int32($0) } }
 
   private func isGone(_ pid: Int32) -> Bool { kill(pid, 0) != 0 && errno == ESRCH }
 
-  @Test func `a task is answered`() async throws {
-    let (decoding, here) = try decoding(Self.answer)
+  @Test(arguments: [(1, 3), (2, 2), (1000, 1)])
+  func `a child decodes as many images as it may`(lifetime: Int, children: Int) async throws {
+    let (decoding, here) = try decoding(Self.answer, lifetime: lifetime)
     for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
-    #expect(try pids(here).count == 1)
+    #expect(try [self.children(here).count, parents(here).count] == [children, 1])
     #expect((decoding.pool.statistics.decoded, decoding.pool.statistics.running) == (3, 1))
   }
 
-  @Test func `a task that crashed is retried once, in a fresh process`() async throws {
-    let (decoding, here) = try decoding("kill -9 $$")
-    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.crashed))
-    #expect(try pids(here).count == 2)
-    #expect(decoding.pool.statistics.crashed == 2)
+  @Test(arguments: [
+    // The system may have killed it for lack of memory.
+    ("kill -9 $$", DecodeError.crashed, 2), ("kill -11 $$", .crashed, 1), ("exit 3", .crashed, 1),
+    ("kill -6 $$", .corrupt("the image library aborts on this image"), 1),
+    ("\(answer); exit 3", .crashed, 1), ("exec <&-; kill -11 $$", .crashed, 1),
+  ]) func `a crash is retried once if the image may not be its reason`(
+    script: String, error: DecodeError, tries: Int
+  ) async throws {
+    let (decoding, here) = try decoding(script)
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(error))
+    #expect(try [self.children(here).count, parents(here).count] == [tries, 1])
+    #expect(decoding.pool.statistics.crashed == tries)
   }
 
   @Test(arguments: [
-    ("kill -9 $$", true, 2, "crashed while it decoded png: signal 9 (Killed)"),
-    ("exit 3", true, 2, "crashed while it decoded png: exit status 3"),
-    ("printf 'x\\n\\n' >&0", true, 2, "was killed while it decoded png: an invalid reply"),
-    ("sleep 1000", true, 1, "was killed while it decoded png: the time limit"),
-    ("exit 127", false, 3, "crashed: exit status 127"),
+    ("kill -9 $$", ":", 2, "crashed while it decoded png: signal 9 (Killed)"),
+    ("exit 3", ":", 1, "crashed while it decoded png: exit status 3"),
+    ("printf 'x\\n\\n' >&0", ":", 1, "was killed while it decoded png: an invalid reply"),
+    ("sleep 1000", ":", 1, "was killed while it decoded png: the time limit"),
+    ("", "exit 127", 3, "crashed: exit status 127"),
   ]) func `each process that fails is reported with the reason`(
-    script: String, isReady: Bool, count: Int, message: String
+    script: String, start: String, count: Int, message: String
   ) async throws {
     let failures = AsyncStream<DecoderFailure>.makeStream()
-    let timeout = script.hasPrefix("sleep") ? Duration.milliseconds(1) : .seconds(3600)
-    let (decoding, here) = try decoding(script, timeout: timeout, ready: isReady) { failures.continuation.yield($0) }
+    let timeout = script.hasPrefix("sleep") ? Duration.milliseconds(300) : .seconds(3600)
+    let (decoding, here) = try decoding(script, timeout: timeout, start: start) { failures.continuation.yield($0) }
     _ = await decoding.run(try decoding.task(Self.image, .check))
+    if script.hasPrefix("sleep") {
+      // Its end is reported when it has been seen, after the answer.
+      #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
+    }
     decoding.pool.shutDown()
     failures.continuation.finish()
     let seen = await failures.stream.reduce(into: [DecoderFailure]()) { $0.append($1) }
-    #expect(seen.map(\.message) == Array(repeating: message, count: count))
-    #expect(try seen.map(\.process) == pids(here))
-    #expect(seen.allSatisfy { $0.isTimeout == script.hasPrefix("sleep") && $0.format == (isReady ? .png : nil) })
+    #expect(seen.prefix(count).map(\.message) == Array(repeating: message, count: count))
+    #expect(try seen.map(\.process) == (start == ":" ? children(here) : parents(here)).prefix(seen.count).map { $0 })
+    #expect(seen.allSatisfy { $0.isTimeout == script.hasPrefix("sleep") && $0.format == (start == ":" ? .png : nil) })
   }
 
   @Test func `a process that works as it should is not reported`() async throws {
     let failures = AsyncStream<DecoderFailure>.makeStream()
-    let (decoding, _) = try decoding(Self.answer, perProcess: 1) { failures.continuation.yield($0) }
+    let (decoding, _) = try decoding(Self.answer) { failures.continuation.yield($0) }
     for _ in 0..<3 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
     decoding.pool.shutDown()
     failures.continuation.finish()
@@ -113,17 +170,37 @@ struct DecoderPoolTests {
       return await group.reduce(into: []) { $0.append($1) }
     }
     #expect(outcomes == [true, true, true, true, true])
-    #expect(try pids(here).count == 2)
+    #expect(try children(here).count == 6)
   }
 
-  @Test func `a task that runs out of memory in a used process is retried in a fresh one`() async throws {
-    let failed = "printf 'says=failed\\nkind=outOfMemory\\ntext=x\\n\\n' >&0"
-    let (decoding, here) = try decoding("N=$((N + 1)); if [ $N -gt 1 ]; then \(failed); else \(Self.answer); fi")
+  @Test(arguments: ["kill -11 $$", "exit 3", "printf 'says=failed\\nkind=outOfMemory\\ntext=x\\n\\n' >&0"])
+  func `a task that fails after others in the same child is retried in a fresh one`(failure: String) async throws {
+    let (decoding, here) = try decoding(
+      "if [ \"$N\" ]; then \(failure); else \(Self.answer); fi", lifetime: 1000)
     for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
-    #expect(try pids(here).count == 3)
-    let (poor, only) = try self.decoding(failed)
-    #expect(await poor.run(try poor.task(Self.image, .check)) == .failure(.outOfMemory("x")))
-    #expect(try pids(only).count == 1)
+    #expect(try children(here).count == 3)
+  }
+
+  @Test func `a fresh child that runs out of memory is not retried`() async throws {
+    let (decoding, here) = try decoding("printf 'says=failed\\nkind=outOfMemory\\ntext=x\\n\\n' >&0")
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.outOfMemory("x")))
+    #expect(try children(here).count == 1)
+  }
+
+  @Test func `a parent that ends during a decode is replaced, and the task is retried once`() async throws {
+    let (decoding, here) = try decoding(
+      "[ -e \"$HERE/again\" ] || { touch \"$HERE/again\"; kill -9 $PPID; sleep 1000; }; \(Self.answer)")
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+    #expect(try [parents(here).count, decoding.pool.statistics.crashed] == [2, 1])
+    let (poor, there) = try self.decoding("kill -9 $PPID; sleep 1000")
+    #expect(await poor.run(try poor.task(Self.image, .check)) == .failure(.crashed))
+    #expect(try parents(there).count == 2)
+  }
+
+  @Test func `a child that does not end after its answer is killed, and its answer does not count`() async throws {
+    let (decoding, _) = try decoding("\(Self.answer); sleep 1000", timeout: .milliseconds(300))
+    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
+    #expect(decoding.pool.statistics.running == 1)
   }
 
   @Test func `a decoder that takes too long is killed, and the next task gets another one`() async throws {
@@ -132,7 +209,8 @@ struct DecoderPoolTests {
       timeout: .milliseconds(300))
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
     #expect(decoding.pool.statistics.timedOut == 1)
-    #expect(try pids(here).count == 1)
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+    #expect(try [self.children(here).count, parents(here).count] == [2, 1])
   }
 
   @Test func `a cancelled task is answered at once, waiting or running`() async throws {
@@ -149,12 +227,13 @@ struct DecoderPoolTests {
     #expect(await iterator.next() == .failure(.cancelled))
     decoding.pool.cancel(tickets[0])
     #expect(await iterator.next() == .failure(.cancelled))
-    // The third runs in another process, because the first process is killed.
+    // The third runs in another child, because the first is killed.
     decoding.pool.cancel(tickets[0])
     decoding.pool.cancel(tickets[2])
     #expect(await iterator.next() == .failure(.cancelled))
     decoding.pool.shutDown()
-    #expect(try pids(here).allSatisfy { isGone($0) })
+    let processes = try children(here) + parents(here)
+    #expect(processes.allSatisfy { isGone($0) })
   }
 
   @Test(arguments: [
@@ -177,27 +256,19 @@ struct DecoderPoolTests {
   }
 
   @Test func `a decoder that always ends before it is ready is unavailable`() async throws {
-    let (decoding, _) = try decoding("exit 127", ready: false)
+    let (decoding, _) = try decoding(Self.answer, start: "exit 127")
     let outcome = await decoding.run(try decoding.task(Self.image, .check))
     guard case .failure(.unavailable) = outcome else { return #expect(Bool(false), "\(outcome)") }
   }
 
   @Test func `a decoder that ends once before it is ready fails no task`() async throws {
     let (decoding, here) = try decoding(
-      """
-      [ -e "$HERE/again" ] || { touch "$HERE/again"; exit 1; }
-      if [ -e "$HERE/$$" ]; then
-        \(Self.answer)
-      else
-        touch "$HERE/$$"
-        printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0
-      fi
-      """, ready: false)
+      Self.answer, start: "[ -e \"$HERE/again\" ] || { touch \"$HERE/again\"; exit 1; }")
     async let outcomes = [
       decoding.run(try decoding.task(Self.image, .check)), decoding.run(try decoding.task(Self.image, .check)),
     ]
     for outcome in try await outcomes { #expect(throws: Never.self) { try outcome.get() } }
-    #expect(try pids(here).count == 2)
+    #expect(try parents(here).count == 2)
   }
 
   @Test func `shutting down answers the remaining tasks and leaves no process`() async throws {
@@ -208,13 +279,14 @@ struct DecoderPoolTests {
         answers.continuation.yield(result)
       }
     }
-    while ((try? pids(here)) ?? []).count < 2 { await Task.yield() }
+    while ((try? children(here)) ?? []).count < 2 { await Task.yield() }
     decoding.pool.shutDown()
     answers.continuation.finish()
     var outcomes: [Result<Decoded, DecodeError>] = []
     for await outcome in answers.stream { outcomes.append(outcome) }
     #expect(outcomes == Array(repeating: .failure(.cancelled), count: 5))
-    #expect(try pids(here).allSatisfy { isGone($0) })
+    let processes = try children(here) + parents(here)
+    #expect(processes.allSatisfy { isGone($0) })
     #expect(decoding.pool.statistics.running == 0)
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.cancelled))
   }
@@ -229,7 +301,7 @@ struct DecoderPoolTests {
       ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).count { $0.hasPrefix("busy") }
     }
     while busy() < 2 { await Task.yield() }
-    kill(try pids(here)[0], SIGKILL)
+    kill(try children(here)[0], SIGKILL)
     while busy() < 3 { await Task.yield() }
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     let outcomes = try await [first, second]
@@ -237,13 +309,12 @@ struct DecoderPoolTests {
     #expect(decoding.pool.statistics.crashed == 1)
   }
 
-  @Test func `a process is replaced after its maximum of decodes and ends when it is idle`() async throws {
-    let (decoding, here) = try decoding(Self.answer, perProcess: 2, idleTime: .milliseconds(1))
-    for _ in 0..<4 { _ = try await decoding.run(try decoding.task(Self.image, .check)).get() }
-    #expect(try pids(here).count >= 2)
+  @Test func `a decoder ends when it is idle`() async throws {
+    let (decoding, here) = try decoding(Self.answer, lifetime: 2, idleTime: .milliseconds(1))
+    _ = try await decoding.run(try decoding.task(Self.image, .check)).get()
     while decoding.pool.statistics.running > 0 { await Task.yield() }
-    for pid in try pids(here) { while !isGone(pid) { await Task.yield() } }
-    // Another process must be started for the next task.
+    for pid in try children(here) + parents(here) { while !isGone(pid) { await Task.yield() } }
+    // Another must be started for the next task.
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
   }
 
@@ -262,7 +333,7 @@ struct DecoderPoolTests {
     #expect(decoding.pool.statistics.running == 3)
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await outcomes == Array(repeating: true, count: 9))
-    #expect(try pids(here).count == 3)
+    #expect(try parents(here).count == 3)
   }
 
   @Test func `a decoder loads the libraries of its first image, and one with all serves every image`() async throws {
@@ -270,10 +341,10 @@ struct DecoderPoolTests {
     for file in [Self.image, Self.image, Self.drawing, Self.image, Self.drawing] {
       #expect(try await decoding.run(try decoding.task(file, .check)).get().sourceWidth == 4)
     }
-    #expect(try libraries(here) == ["common", "all"])
+    #expect(try lines("libraries", here) == ["common", "all"])
     let formats = await decoding.formats()
     #expect(formats.decode == [.png, .svg])
-    #expect(try libraries(here).count == 2)
+    #expect(try lines("libraries", here).count == 2)
   }
 
   @Test func `the formats are those of a decoder with all libraries, which goes before waiting images`() async throws {
@@ -296,20 +367,11 @@ struct DecoderPoolTests {
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await formats.decode == [.png, .svg])
     #expect(await outcomes == [true, true, true])
-    #expect(try libraries(here) == ["common", "all"])
+    #expect(try lines("libraries", here) == ["common", "all"])
   }
 
   @Test func `images that need few libraries are decoded though no decoder with all of them starts`() async throws {
-    let (decoding, _) = try decoding(
-      """
-      [ "$3" = common ] || exit 1
-      if [ -e "$HERE/$$" ]; then
-        \(Self.answer)
-      else
-        touch "$HERE/$$"
-        printf 'says=ready\\ndecode=png\\nencode=png\\nsandbox=none\\n\\n' >&0
-      fi
-      """, count: 2, ready: false)
+    let (decoding, _) = try decoding(Self.answer, count: 2, start: "[ $LIBRARIES = common ]")
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
     async let drawing = decoding.run(try decoding.task(Self.drawing, .check))
     async let image = decoding.run(try decoding.task(Self.image, .check))

@@ -27,14 +27,14 @@ final class Decoding: Sendable {
 
   init(
     count: Int = 1, timeout: Duration = .seconds(3600), budget: Int = 100_000_000, memory: Int = 2 << 30,
-    executable: String? = nil, decodesPerProcess: Int = 1000, idleTime: Duration = .seconds(3600),
+    executable: String? = nil, lifetime: Int = 1, idleTime: Duration = .seconds(3600),
     onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws {
     (isShared, directory) = (false, try Self.newDirectory())
     pool = DecoderPool(
       DecoderSettings(
         count: count, timeout: timeout, executable: executable, pixelBudget: budget, memoryLimit: memory,
-        idleTime: idleTime, decodesPerProcess: decodesPerProcess), onFailure: onFailure)
+        idleTime: idleTime, lifetime: lifetime), onFailure: onFailure)
   }
 
   deinit {

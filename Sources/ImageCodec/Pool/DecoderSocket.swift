@@ -1,0 +1,54 @@
+internal import CSystem
+internal import Platform
+
+/// The worker's end of a socket to a decoder's parent or child. Closed with this object.
+final class DecoderSocket {
+  enum Reception {
+    case nothing
+    case reply(CodecReply)
+    /// The other end is closed.
+    case closed
+    /// What came is not a message.
+    case invalid
+  }
+
+  let descriptor: Int32
+  private var received: [UInt8] = []
+
+  /// Creates a pair. Nil, with `errno` set, if that fails.
+  ///
+  /// - Returns: this end, and the descriptor of the other, which the caller must close.
+  static func pair() -> (DecoderSocket, other: Int32)? {
+    var sockets: [Int32] = [-1, -1]
+    guard csystem_socket_pair(&sockets) == 0 else { return nil }
+    // A decoder that does not read its socket must not block the others.
+    _ = csystem_set_nonblocking(sockets[0])
+    return (DecoderSocket(descriptor: sockets[0]), sockets[1])
+  }
+
+  private init(descriptor: Int32) { self.descriptor = descriptor }
+
+  deinit { close(descriptor) }
+
+  /// Sends bytes, and descriptors with the first. False if not all of them could be sent.
+  func send(_ bytes: [UInt8], _ descriptors: [Int32] = []) -> Bool {
+    csystem_send(descriptor, bytes, bytes.count, descriptors, Int32(descriptors.count)) == bytes.count
+  }
+
+  /// Ends the connection for both sides.
+  func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+  /// Returns the next message, without waiting for it. There must be one message at a time.
+  func receive() -> Reception {
+    var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
+    let length = retryingOnInterrupt { read(descriptor, &piece, piece.count) }
+    if length < 0 && errno == EAGAIN { return .nothing }
+    guard length > 0 else { return .closed }
+    received += piece.prefix(length)
+    guard let message = CodecMessage(takenFrom: &received) else {
+      return received.count > CodecMessage.maxLength ? .invalid : .nothing
+    }
+    guard received.isEmpty, let reply = CodecReply(message) else { return .invalid }
+    return .reply(reply)
+  }
+}

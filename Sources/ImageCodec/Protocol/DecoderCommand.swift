@@ -1,0 +1,7 @@
+/// What the worker tells the parent of a decoder, each as one byte.
+package enum DecoderCommand: UInt8 {
+  /// Start a child; the socket of its tasks comes with the byte.
+  case start = 1
+  /// Kill the child.
+  case kill
+}
