@@ -21,6 +21,7 @@ let package = Package(
   products: [
     .executable(name: "imageworker", targets: ["imageworker"]),
     .executable(name: "imageworker-codec", targets: ["imageworker-codec"]),
+    .executable(name: "imageworker-jpeg", targets: ["imageworker-jpeg"]),
   ],
   dependencies: [],
   targets: [
@@ -58,11 +59,15 @@ let package = Package(
       ]),
     module("ImageCodec", uses: ["ImageTypes", "Text", "Threads", "Platform", "CSystem", "CZlib"]),
     module("ImageTypes"),
+    module("CodecCore", uses: ["ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG"]),
     module(
       "Codec",
-      uses: [
-        "ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib",
-      ]),
+      uses: ["CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"]),
+    .executableTarget(
+      name: "imageworker-jpeg",
+      dependencies: ["CodecCore"],
+      linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
+    ),
     .executableTarget(
       name: "imageworker-codec",
       dependencies: ["Codec"],

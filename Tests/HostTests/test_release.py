@@ -27,6 +27,7 @@ from processes import children
 
 OPERATING = ROOT / "examples" / "operating"
 WORKER = Path(os.environ.get("IMAGEWORKER", ROOT / ".build" / "release" / "imageworker")).resolve()
+BINARIES = ("imageworker", "imageworker-codec", "imageworker-jpeg")
 KNOWS_SELF_TEST = False
 FLOOR = (2, 36)
 DRAWING = "data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='90'%20height='60'/%3E"
@@ -90,7 +91,7 @@ def setUpModule() -> None:
 
 def objects() -> list[Path]:
     """All programs and libraries in the tarball."""
-    return [unpacked / "imageworker", unpacked / "imageworker-codec", *sorted((unpacked / "lib").rglob("*.so*"))]
+    return [*(unpacked / name for name in BINARIES), *sorted((unpacked / "lib").rglob("*.so*"))]
 
 
 def content() -> Path:
@@ -146,7 +147,7 @@ class Tarball(unittest.TestCase):
                 self.assertTrue((folder / client / "../../protocol/reference.md").exists())
 
     def test_the_binaries_have_no_symbols(self) -> None:
-        for name in ("imageworker", "imageworker-codec"):
+        for name in BINARIES:
             self.assertNotIn(".symtab", run("objdump", "--section-headers", "--wide", unpacked / name))
 
     def test_each_needed_library_is_packed_or_is_of_glibc(self) -> None:
@@ -159,7 +160,7 @@ class Tarball(unittest.TestCase):
 
     def test_the_linker_finds_the_packed_libraries(self) -> None:
         glibc = run("dpkg-query", "--listfiles", "libc6").splitlines()
-        for name in ("imageworker", "imageworker-codec"):
+        for name in BINARIES:
             found = run("ldd", unpacked / name, env={})
             self.assertNotIn("not found", found)
             outside = [path for path in re.findall(r"=> (/\S+)", found) if not path.startswith(f"{unpacked}/lib/")]

@@ -259,6 +259,8 @@ export interface StartOptions {
   readOnlyCache?: readonly string[];
   maxLine?: number;
   decoders?: number;
+  /** Images that a decoder process decodes before it ends; 1 by default. */
+  decoderLifetime?: number;
   cookies?: string;
   robots?: "obey" | "ignore";
   metricsFile?: string;

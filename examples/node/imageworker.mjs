@@ -225,6 +225,7 @@ const workerOptions = {
   maxBytes: bytes,
   maxPixels: count,
   decoders: count,
+  decoderLifetime: count,
   decodeTimeoutMs: milliseconds,
   minFree: option("a whole number of percent", isCount),
   verify: text,

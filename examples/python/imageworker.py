@@ -726,6 +726,8 @@ class StartOptions(Options, total=False):
     read_only_cache: Optional[Union[StrPath, Sequence[StrPath]]]
     max_line: Optional[int]
     decoders: Optional[int]
+    decoder_lifetime: Optional[int]
+    """Images that a decoder process decodes before it ends; 1 by default."""
     cookies: Optional[StrPath]
     robots: Optional[Literal["obey", "ignore"]]
     metrics_file: Optional[StrPath]

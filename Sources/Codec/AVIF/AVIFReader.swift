@@ -1,4 +1,5 @@
 internal import CAVIF
+internal import CodecCore
 internal import ImageCodec
 
 /// Decodes an AVIF with libavif, as browsers do: alpha and range as the file says, and all layers.

@@ -1,4 +1,5 @@
 internal import CAVIF
+internal import CodecCore
 internal import ImageCodec
 
 /// Writes an AVIF with libavif and libaom. libheif 1.15 wrongly marks alpha as limited range.

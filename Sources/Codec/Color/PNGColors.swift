@@ -1,3 +1,5 @@
+internal import CodecCore
+
 /// The colours that a PNG declares in chunks before its pixels (PNG, third edition, section 4.3): cICP before iCCP
 /// before sRGB before cHRM and gAMA. Choices that the specification leaves open are those of Chromium.
 struct PNGColors {

@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 
 /// One decode, from the input to the requested output.

@@ -1,4 +1,5 @@
 internal import CRSVG
+internal import CodecCore
 internal import ImageCodec
 
 /// Draws an SVG in the requested size, so that its lines are sharp in any size.

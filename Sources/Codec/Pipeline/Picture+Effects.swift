@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 
 extension Picture {
   /// The picture placed in a larger area, whose rest has one colour (0xRRGGBB).

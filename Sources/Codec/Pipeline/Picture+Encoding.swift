@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import CodecSandbox
 internal import ImageCodec
 
@@ -65,25 +66,6 @@ extension Picture {
   }
 }
 
-/// A file in memory that a library allocated with `malloc` or `g_malloc`, which are the same since GLib 2.46.
-final class EncodedFile {
-  let bytes: UnsafeRawBufferPointer
-
-  init(bytes: UnsafeMutableRawPointer, count: Int) { self.bytes = UnsafeRawBufferPointer(start: bytes, count: count) }
-
-  deinit { g_free(UnsafeMutableRawPointer(mutating: bytes.baseAddress)) }
-}
-
 extension ImageFormat {
-  /// The maximum side of an image in this format.
-  var maxSide: Int {
-    switch self {
-    case .webp: 16383
-    case .avif: 16384
-    case .jpeg: 65500
-    default: Int(Int32.max)
-    }
-  }
-
   var holdsAlpha: Bool { self != .jpeg }
 }

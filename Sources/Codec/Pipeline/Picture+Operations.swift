@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 
 extension Picture {
   func extracted(x: Int, y: Int, width: Int, height: Int) throws(LibraryError) -> Picture {

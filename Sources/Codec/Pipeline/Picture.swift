@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 
 /// A libvips image. Most are pipelines whose pixels are computed when they are read.
 final class Picture {

@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 
 /// Renders the pixels of the result from those of the source.
@@ -26,7 +27,7 @@ struct Rendering {
       let size = (width: geometry.scaledWidth, height: geometry.scaledHeight)
       return try finished(try source.input.draw(drawing, geometry.crop, size: size))
     }
-    let stored = StoredLayout(source: source, geometry: geometry)
+    let stored = source.layout(geometry)
     if stored.needsLittleMemory, source.hasPlainPlanes, let reader = try source.jpegReader() {
       return try finished(try extracted(from: reader, stored))
     }
@@ -36,7 +37,7 @@ struct Rendering {
 
   /// All frames, stacked vertically.
   func animation() throws -> Picture {
-    let stored = StoredLayout(source: source, geometry: geometry)
+    let stored = source.layout(geometry)
     let roll = try source.reopened(shrink: stored.shrink).inMemory()
     var frames: [Picture] = []
     // All frames keep the part of the first, so that nothing jumps.

@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 
 /// The image to decode: its header, which is checked against the limits before any pixel is decoded.
@@ -53,6 +54,10 @@ struct Source {
     try check(width: geometry.width, height: geometry.height * frames)
     try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)
     return geometry
+  }
+
+  func layout(_ geometry: Geometry) -> StoredLayout {
+    StoredLayout(geometry, of: format, size: (width, height), orientation: orientation)
   }
 
   func hasAlpha(after transform: Transform) -> Bool {

@@ -1,13 +1,13 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 internal import Platform
 
-/// The bytes of an image file, memory-mapped. Must outlive the pictures that are opened from it.
+/// The bytes of an image. Must outlive the pictures that are opened from it.
 final class Input {
   let bytes: UnsafeRawBufferPointer
-  private let file: EncodedFile?
-  /// The input that contains this one.
-  private let whole: Input?
+  /// The owner of the bytes.
+  private let file: AnyObject
   private var raster: Raster?
   private(set) var drawing: Drawing?
   private var drawn: [Raster] = []
@@ -16,29 +16,13 @@ final class Input {
   private var ends: [TrailingDataGuard] = []
   private var jpegReaders: [JPEGReader] = []
 
-  /// Nil if the file cannot be mapped. The descriptor is not needed afterwards.
-  init?(mapping descriptor: Int32) {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_size > 0,
-      let address = mmap(nil, Int(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED
-    else { return nil }
-    bytes = UnsafeRawBufferPointer(start: address, count: Int(status.st_size))
-    (file, whole) = (nil, nil)
-  }
+  init(_ file: InputFile) { (bytes, self.file) = (file.bytes, file) }
 
-  init(copying file: EncodedFile) {
-    bytes = file.bytes
-    (self.file, whole) = (file, nil)
-  }
+  init(copying file: EncodedFile) { (bytes, self.file) = (file.bytes, file) }
 
   /// The bytes of another input, from an offset on.
   init(partOf whole: Input, from start: Int) {
-    bytes = UnsafeRawBufferPointer(rebasing: whole.bytes[start...])
-    (file, self.whole) = (nil, whole)
-  }
-
-  deinit {
-    if file == nil, whole == nil { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
+    (bytes, file) = (UnsafeRawBufferPointer(rebasing: whole.bytes[start...]), whole)
   }
 
   /// Opens the image. The pixels are decoded from the top when they are read.

@@ -1,5 +1,6 @@
 internal import CAVIF
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 internal import Platform
 
@@ -110,35 +111,11 @@ extension ImageFormat {
   }
 }
 
-/// The message of libvips or libjpeg about a failure.
-struct LibraryError: Error {
-  let message: String
-
-  init(_ message: some StringProtocol) { self.message = CodecReply.readable(message) }
-
+extension LibraryError {
   /// Takes libvips' messages about its last failures.
   init() {
     let lines = String(cString: vips_error_buffer()).split(separator: "\n")
     vips_error_clear()
     self.init(lines.first ?? "the image cannot be decoded")
   }
-
-  /// The libraries distinguish kinds of failures only by their texts.
-  var asDecodeError: DecodeError {
-    // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
-    if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
-      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
-    }
-    if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
-      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
-    }
-    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
-    return .corrupt("the image is damaged (\(message))")
-  }
-
-  static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
-
-  private static let wordsOfMemory = [
-    "out of memory", "Out of memory", "nsufficient memory", "to allocate",
-  ]
 }

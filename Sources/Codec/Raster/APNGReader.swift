@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 
 /// Decodes an animated PNG (PNG, third edition, section 4.9), frame by frame, onto its canvas.

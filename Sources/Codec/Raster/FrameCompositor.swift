@@ -1,3 +1,5 @@
+internal import CodecCore
+
 /// Composes the frames of an animation on its canvas, as browsers do for GIF and APNG (PNG, third edition, section
 /// 12.6.2).
 ///

@@ -1,3 +1,4 @@
+internal import CodecCore
 internal import ImageCodec
 internal import Platform
 

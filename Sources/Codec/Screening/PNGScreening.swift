@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 internal import ImageCodec
 
 /// Checks a PNG before libpng reads it. libpng inflates the whole content of a chunk, whatever the chunk is for, so a

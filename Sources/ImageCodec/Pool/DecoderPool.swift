@@ -95,7 +95,8 @@ public struct DecoderSettings: Sendable, Hashable {
   public var count: Int
   /// The time limit of one decode, after which its child process is killed.
   public var timeout: Duration
-  /// The path of the decoder; nil for `imageworker-codec` beside the running executable.
+  /// The path of the decoder of every image; nil for `imageworker-jpeg` and `imageworker-codec` beside the running
+  /// executable.
   public var executable: String?
   /// The maximum number of pixels in decoding at once, over all decoders. A larger image is decoded alone.
   public var pixelBudget: Int

@@ -142,6 +142,7 @@ final class DecoderProcess {
 
 extension DecoderProcess {
   var isIdle: Bool { if case .idle = activity { true } else { false } }
+  var isBusy: Bool { if case .busy = activity { true } else { false } }
   var isStarting: Bool { if case .starting = activity { true } else { false } }
 
   /// The time at which the pool must act if the process does nothing.
@@ -161,61 +162,4 @@ private func withCStrings<Result>(
   var pointers = strings.map { strdup($0) } + [nil]
   defer { for pointer in pointers { free(pointer) } }
   return body(&pointers)
-}
-
-/// The location of the decoder's executable.
-public enum DecoderExecutable {
-  public static let name = "imageworker-codec"
-
-  /// The message for a missing decoder.
-  public static let missing = "there must be an executable file \(name) beside the worker"
-
-  /// Returns the decoder beside the running executable, whatever that is called. Nil if it does not exist.
-  public static func find() -> String? {
-    guard let executable = pathOfThisExecutable() ?? pathAtStart(), let slash = executable.lastIndex(of: "/") else {
-      return nil
-    }
-    let path = "\(executable[...slash])\(name)"
-    var status = stat()
-    let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    return isFile && access(path, X_OK) == 0 ? path : nil
-  }
-}
-
-/// The path by which the system was asked to run this program: what is left where /proc is not mounted.
-private func pathAtStart() -> String? {
-  #if os(Linux)
-    guard let name = csystem_name_at_start(), let path = realpath(name, nil) else { return nil }
-    defer { free(path) }
-    return String(cString: path)
-  #else
-    return nil
-  #endif
-}
-
-/// The libraries and fonts that a decoder process loads before its sandbox closes; none can be loaded later.
-///
-/// The libraries that few images need would add half to the processor time of each start.
-package enum DecoderLibraries: String, Sendable {
-  /// The libraries of all formats except HEIC, JPEG XL and SVG.
-  case common
-  /// The common libraries, libheif, libjxl and the fonts for SVG.
-  case all
-
-  package func include(_ other: DecoderLibraries) -> Bool { self == .all || other == .common }
-}
-
-extension ImageFormat {
-  /// The minimum libraries that a decoder needs to read or write this format.
-  package var libraries: DecoderLibraries { [.heic, .jxl, .svg].contains(self) ? .all : .common }
-}
-
-extension DecodeTask {
-  /// The minimum libraries that a decoder needs for the source and the result.
-  var libraries: DecoderLibraries {
-    guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
-      return header.format.libraries
-    }
-    return .all
-  }
 }

@@ -4,7 +4,7 @@ internal import Platform
 extension PoolLoop {
   func dispatch() {
     if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
-    while let ticket = queue.nextThatFits() {
+    while let ticket = queue.nextThatFits(), processes.count(where: \.isBusy) < maxCount {
       guard let process = processes.first(where: { $0.isIdle && $0.libraries.include(libraries(for: ticket)) })
       else { break }
       _ = queue.dequeue()
@@ -16,23 +16,25 @@ extension PoolLoop {
     while wanted > 0, launch(with: libraries(for: next)) != nil { wanted -= 1 }
   }
 
+  private var maxCount: Int { max(1, settings.count) }
+
   private func libraries(for ticket: DecodeTicket) -> DecoderLibraries {
-    pending[ticket]?.task.libraries ?? .common
+    guard let pending = pending[ticket] else { return .common }
+    return pending.needed ?? pending.task.libraries
   }
 
   /// Starts a process, which replaces an idle one that lacks libraries if the maximum is reached. Nil if the start
   /// fails; the tasks that wait for it then fail, unless there are other processes.
-  func launch(with libraries: DecoderLibraries) -> DecoderProcess? {
+  private func launch(with libraries: DecoderLibraries) -> DecoderProcess? {
     if let nextLaunch, now < nextLaunch { return nil }
     nextLaunch = nil
-    if processes.count >= max(1, settings.count) {
-      guard let idle = processes.first(where: { $0.isIdle && !$0.libraries.include(libraries) }) else { return nil }
+    let alike = processes.filter { $0.libraries.share(limitOf: libraries) }
+    if alike.count >= maxCount {
+      guard let idle = alike.first(where: { $0.isIdle && !$0.libraries.include(libraries) }) else { return nil }
       terminate(idle)
     }
     do throws(DecodeError) {
-      guard let executable = settings.executable ?? DecoderExecutable.find() else {
-        throw .unavailable(DecoderExecutable.missing)
-      }
+      let executable = if let own = settings.executable { own } else { try DecoderExecutable.find(for: libraries) }
       let number = (1...).first { number in !processes.contains { $0.number == number } }!
       let process = try DecoderProcess(
         number: number, executable: executable, settings: settings, libraries: libraries, now: now)
@@ -49,14 +51,14 @@ extension PoolLoop {
   }
 
   /// Fails all tasks that wait for a process with these or more libraries.
-  func failWaiting(_ error: DecodeError, with libraries: DecoderLibraries = .common) {
+  private func failWaiting(_ error: DecodeError, with libraries: DecoderLibraries) {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
     }
-    tellFormatWaiters(CodecFormats())
+    if libraries != .jpeg { tellFormatWaiters(CodecFormats()) }
   }
 
-  private func tellFormatWaiters(_ formats: CodecFormats) {
+  func tellFormatWaiters(_ formats: CodecFormats) {
     let waiters = formatWaiters
     formatWaiters = []
     for then in waiters { then(formats) }
@@ -161,6 +163,15 @@ extension PoolLoop {
       guard assignment.files.accept(decoded, for: assignment.task.output) else { return false }
       conclude(assignment, of: process, .success(decoded))
     case .failed(let error): conclude(assignment, of: process, .failure(error))
+    case .needs(let libraries):
+      guard !process.libraries.include(libraries), let task = pending[assignment.ticket], task.needed == nil else {
+        return false
+      }
+      release(process, hasFailed: false)
+      assignment.files.discardOutput()
+      pending[assignment.ticket]?.needed = libraries
+      queue.finish(assignment.ticket)
+      queue.add(assignment.ticket, priority: task.priority, pixels: task.task.pixels)
     case .ready, .ended: return false
     }
     return true
@@ -223,7 +234,8 @@ extension PoolLoop {
         // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        failWaiting(.unavailable("the decoder exited before it was ready; it needs libvips"), with: process.libraries)
+        let message = "\(process.libraries.program) exited before it was ready; it needs its libraries"
+        failWaiting(.unavailable(message), with: process.libraries)
       }
     case .busy(let assignment):
       assignment.files.discardOutput()

@@ -10,6 +10,8 @@ final class PoolLoop {
     let priority: Int
     let then: @Sendable (Result<Decoded, DecodeError>, Instant?) -> Void
     var isRetried = false
+    /// The libraries that a decoder has asked for.
+    var needed: DecoderLibraries?
     /// The time at which a decoder first got the task.
     var startedAt: Instant?
   }
@@ -186,7 +188,7 @@ final class PoolLoop {
 
   func publish() {
     statistics.running = processes.count
-    statistics.busy = processes.count { if case .busy = $0.activity { true } else { false } }
+    statistics.busy = processes.count(where: \.isBusy)
     statistics.waiting = queue.waitingCount
     mailbox.publish(statistics)
   }
@@ -194,7 +196,7 @@ final class PoolLoop {
   private func end() {
     for process in processes { terminate(process) }
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
-    failWaiting(.cancelled)
+    tellFormatWaiters(CodecFormats())
     while !unreaped.isEmpty {
       reap()
       poll(nil, 0, (now + Self.reapingPause).pollTimeout)

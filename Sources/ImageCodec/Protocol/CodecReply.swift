@@ -1,12 +1,14 @@
 package import Platform
 
-/// A message from a decoder. The parent says `ready` and `ended`, its children `done` and `failed`.
+/// A message from a decoder. The parent says `ready` and `ended`, its children the other.
 package enum CodecReply: Sendable, Hashable {
   case ready(CodecFormats, sandbox: [String])
   /// A child has ended, with a status of wait(2).
   case ended(pid_t, status: Int32)
   case done(Decoded)
   case failed(DecodeError)
+  /// The image needs a decoder with these libraries.
+  case needs(DecoderLibraries)
 
   package var message: CodecMessage {
     var message = CodecMessage()
@@ -30,6 +32,9 @@ package enum CodecReply: Sendable, Hashable {
         message["thumbHash"] = placeholder.thumbHash.map { String($0) }.joined(separator: ",")
       }
       decoded.facts.add(to: &message)
+    case .needs(let libraries):
+      message["says"] = "needs"
+      message["libraries"] = libraries.rawValue
     case .failed(let error):
       message["says"] = "failed"
       (message["kind"], message["text"]) = error.named
@@ -66,6 +71,9 @@ package enum CodecReply: Sendable, Hashable {
       guard let facts = ImageFacts(message) else { return nil }
       decoded.facts = facts
       self = .done(decoded)
+    case "needs":
+      guard let libraries = message["libraries"].flatMap(DecoderLibraries.init(rawValue:)) else { return nil }
+      self = .needs(libraries)
     case "failed":
       guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))
       else { return nil }

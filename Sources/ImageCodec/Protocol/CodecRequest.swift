@@ -14,6 +14,13 @@ package struct CodecRequest: Sendable, Hashable {
   /// The EXIF orientation (1 to 8) to apply to the pixels that the image library returns.
   package var orientation: Int
 
+  package init(
+    format: ImageFormat, transform: Transform, output: Output, wantsPlaceholder: Bool, maxPixels: Int, orientation: Int
+  ) {
+    (self.format, self.transform, self.output) = (format, transform, output)
+    (self.wantsPlaceholder, self.maxPixels, self.orientation) = (wantsPlaceholder, maxPixels, orientation)
+  }
+
   init(_ task: DecodeTask) {
     (format, transform, maxPixels) = (task.header.format, task.transform, task.maxPixels)
     wantsPlaceholder = task.wantsPlaceholder

@@ -95,6 +95,16 @@ public struct Transform: Sendable, Hashable {
 extension ImageFormat {
   /// The default quality. An AVIF of 60 looks like a JPEG of 80, and is smaller.
   package var usualQuality: Int { self == .avif ? 60 : 80 }
+
+  /// The maximum side of an image in this format.
+  package var maxSide: Int {
+    switch self {
+    case .webp: 16383
+    case .avif: 16384
+    case .jpeg: 65500
+    default: Int(Int32.max)
+    }
+  }
 }
 
 extension Transform {

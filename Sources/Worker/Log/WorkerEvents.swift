@@ -87,9 +87,9 @@ extension LogEvent {
       .traceFailed, "the trace in \(path) ends: \(reason)", [(.path, .string(path)), (.reason, .string(reason))])
   }
 
-  static var decoderMissing: LogEvent {
-    LogEvent(
-      .decoderMissing, "\(DecoderExecutable.missing); images load, but transforms, pixels and placeholders fail")
+  /// - Parameter message: from `DecoderExecutable.missing`.
+  static func decoderMissing(_ message: String) -> LogEvent {
+    LogEvent(.decoderMissing, "\(message); images load, but transforms, pixels and placeholders fail")
   }
 
   /// A problem of a cache directory.

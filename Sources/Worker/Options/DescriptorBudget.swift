@@ -14,12 +14,12 @@ struct DescriptorBudget: Equatable {
   /// The maximum number of complete bodies that are being written to disk.
   var finishing: Int { transfers }
 
-  /// Reserves 40 descriptors for the streams, the index, locks and files that are read, and three for each decoder: its
-  /// socket, the source and the output. The reserve is at most half of all descriptors.
+  /// Reserves 40 descriptors for the streams, the index, locks and files that are read, and four for each decoder: its
+  /// two sockets, the source and the output. The reserve is at most half of all descriptors.
   ///
   /// - Parameter descriptors: the maximum for the process.
   init(descriptors: Int, decoders: Int) {
-    let reserve = min(40 + 3 * decoders, descriptors / 2)
+    let reserve = min(40 + 4 * decoders, descriptors / 2)
     transfers = max(1, (descriptors - reserve) / 6)
   }
 

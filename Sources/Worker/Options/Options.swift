@@ -36,6 +36,8 @@ public struct Options: Sendable {
   public var maxBytes: Int64 = 100 << 20
   public var maxPixels: Int64 = 100_000_000
   public var decoders = 0
+  /// Images that a decoder process decodes.
+  public var decoderLifetime = 1
   public var decodeTimeout = Duration.seconds(10)
   /// Percent of the file system.
   public var minFree = 5

@@ -48,7 +48,7 @@ func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> I
     return error.status
   }
   log.write(.workerStarted(in: storage.directory))
-  if DecoderExecutable.find() == nil { log.write(.decoderMissing) }
+  if let missing = DecoderExecutable.missing { log.write(.decoderMissing(missing)) }
   if isatty(STDIN_FILENO) != 0 { printAlways(.inputTerminal, as: options.logFormat) }
   let transport = Transport(configuration: options.transportConfiguration)
   let decoders = DecoderPool(options.decoderSettings) { log.write(.decoder($0)) }

@@ -98,10 +98,8 @@ private struct SelfTestReport {
   mutating func add(initialize answer: JSON?, _ options: Options) {
     let directory = answer?["result"]?["cache"]?["directory"]?.text ?? ""
     addSpace(of: directory, options)
-    guard let codec = DecoderExecutable.find() else {
-      return add(.failed, "decoder", DecoderExecutable.missing)
-    }
-    add(.ok, "decoder", codec)
+    if let missing = DecoderExecutable.missing { return add(.failed, "decoder", missing) }
+    if let codec = try? DecoderExecutable.find() { add(.ok, "decoder", codec) }
     let formats = answer?["result"]?["formats"]
     let decoded = formats?["decode"]?.texts ?? []
     if decoded.isEmpty {

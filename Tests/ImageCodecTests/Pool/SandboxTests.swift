@@ -14,7 +14,7 @@
 
     private func tryEscape(behind lock: String?) throws -> [String: String] {
       let process = Process()
-      let decoder = URL(filePath: try #require(DecoderExecutable.find()))
+      let decoder = URL(filePath: try DecoderExecutable.find())
       process.executableURL = decoder.deletingLastPathComponent().appending(path: "sandbox-probe")
       process.arguments = lock.map { [$0] } ?? []
       let output = Pipe()

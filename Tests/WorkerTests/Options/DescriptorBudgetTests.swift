@@ -11,11 +11,11 @@ import Testing
     #expect(budget.transfers >= 1)
     guard descriptors >= 12 else { return }
     let files = budget.transfers + budget.finishing
-    #expect(budget.connections + files + 2 * budget.transfers <= descriptors - min(40 + 3 * decoders, descriptors / 2))
+    #expect(budget.connections + files + 2 * budget.transfers <= descriptors - min(40 + 4 * decoders, descriptors / 2))
   }
 
   @Test func `with few decoders, most descriptors are for transfers`() {
-    #expect(DescriptorBudget(descriptors: 1024, decoders: 2).transfers == 163)
+    #expect(DescriptorBudget(descriptors: 1024, decoders: 2).transfers == 162)
     #expect(DescriptorBudget(descriptors: 128, decoders: 2).transfers == 13)
   }
 }

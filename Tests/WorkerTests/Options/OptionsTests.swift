@@ -232,8 +232,8 @@ import Testing
     "--cache-dir", "--cache-namespace", "--read-only-cache", "--memory-limit", "--disk-limit", "--max-age",
     "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
     "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
-    "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy", "--user-agent", "--header",
-    "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level",
+    "--decoder-lifetime", "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy",
+    "--user-agent", "--header", "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level",
     "--log-format", "--version", "--help", "--describe",
   ]
 }

@@ -4,6 +4,7 @@ internal import Platform
 /// The child process of a decoder: answers requests.
 struct CodecServer {
   let socket: CodecSocket
+  let decode: ImageDecoder
 
   /// Returns after this number of images, or when the worker closes the socket.
   func run(maxImages: Int) {
@@ -12,18 +13,29 @@ struct CodecServer {
     }
   }
 
+  /// Decodes a small JPEG of this program's own, so that children need not repeat the initialisation at first use.
+  static func warmUp(_ decode: ImageDecoder) {
+    let side = 64
+    guard let file = try? JPEGWriter.grey(side: side) else { return }
+    var transform = Transform()
+    (transform.width, transform.format) = (side / 4, .jpeg)
+    for output in [CodecRequest.Output.encoded, .pixels] {
+      let request = CodecRequest(
+        format: .jpeg, transform: transform, output: output, wantsPlaceholder: false, maxPixels: side * side, orientation: 1)
+      var bytes = request.message.bytes
+      guard let parsed = CodecMessage(takenFrom: &bytes).flatMap({ CodecRequest($0) }) else { return }
+      _ = decode(parsed, InputFile(file), nil).message.bytes
+    }
+  }
+
   private func answer(_ request: CodecRequest?, _ descriptors: [Int32]) -> CodecReply {
     var descriptors = descriptors[...]
     let source = descriptors.popFirst()
     let output = descriptors.popFirst().map { OutputFile(descriptor: $0) }
-    let input = source.flatMap { Input(mapping: $0) }
+    let input = source.flatMap { InputFile(mapping: $0) }
     if let source { close(source) }
     guard let request, let input else { return .failed(.io("the image cannot be read")) }
-    do throws(DecodeError) {
-      return .done(try Decode(request: request, input: input.screened(request.format), output: output).run())
-    } catch {
-      return .failed(error)
-    }
+    return decode(request, input, output)
   }
 
   /// Nil if the worker has closed the socket. The request is nil if it cannot be parsed.
@@ -37,24 +49,5 @@ struct CodecServer {
       if let message = CodecMessage(takenFrom: &received) { return (CodecRequest(message), descriptors) }
     }
     return nil
-  }
-}
-
-/// The output file: a descriptor from the worker, closed with this object.
-final class OutputFile {
-  private let descriptor: Int32
-
-  init(descriptor: Int32) { self.descriptor = descriptor }
-
-  deinit { close(descriptor) }
-
-  func write(_ bytes: UnsafeRawBufferPointer) throws(DecodeError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let piece = UnsafeRawBufferPointer(rebasing: rest)
-      let written = retryingOnInterrupt { writeDescriptor(descriptor, piece.baseAddress, piece.count) }
-      guard written > 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
-      rest = rest.dropFirst(written)
-    }
   }
 }

@@ -1,7 +1,10 @@
 internal import CSystem
 internal import CodecSandbox
-internal import ImageCodec
+package import ImageCodec
 internal import Platform
+
+/// Decodes one image. The output file, if there is one, is new and empty.
+package typealias ImageDecoder = (CodecRequest, InputFile, OutputFile?) -> CodecReply
 
 /// The parent process of a decoder. It has loaded the libraries, and forks a child for each socket of tasks that the
 /// worker sends. It never receives a request, an image or an answer, so that nothing of an image reaches the next child.
@@ -9,6 +12,7 @@ struct CodecParent {
   let socket: CodecSocket
   /// The number of images that a child decodes.
   let lifetime: Int
+  let decode: ImageDecoder
 
   /// Announces the formats, then starts children until the worker closes the socket.
   func run(formats: CodecFormats, sandbox: [String]) {
@@ -18,7 +22,7 @@ struct CodecParent {
       guard command == .start, let task = descriptors.first else { continue }
       let parent = getpid()
       let child = csystem_fork()
-      if child == 0 { decode(CodecSocket(descriptor: task), asChildOf: parent) }
+      if child == 0 { serve(CodecSocket(descriptor: task), asChildOf: parent) }
       close(task)
       guard child > 0, let status = wait(for: child), socket.send(.ended(child, status: status)) else { return }
     }
@@ -45,9 +49,9 @@ struct CodecParent {
   }
 
   /// Continues as the child, which has no other descriptor than the socket of its tasks.
-  private func decode(_ tasks: CodecSocket, asChildOf parent: pid_t) -> Never {
+  private func serve(_ tasks: CodecSocket, asChildOf parent: pid_t) -> Never {
     close(socket.descriptor)
-    if Sandbox.closeChild(of: parent) { CodecServer(socket: tasks).run(maxImages: lifetime) }
+    if Sandbox.closeChild(of: parent) { CodecServer(socket: tasks, decode: decode).run(maxImages: lifetime) }
     _exit(0)
   }
 }

@@ -1,13 +1,13 @@
-internal import ImageCodec
+package import ImageCodec
 
 /// A geometry in the stored orientation of the source, and the factor by which the loader may reduce it.
-struct StoredLayout {
-  let crop: Transform.Crop
+package struct StoredLayout {
+  package let crop: Transform.Crop
   private let width: Int
   private let height: Int
-  let scaledWidth: Int
-  let scaledHeight: Int
-  let shrink: Int
+  package let scaledWidth: Int
+  package let scaledHeight: Int
+  package let shrink: Int
 
   /// The minimum reduction that is left to the Lanczos filter if the loader reduces the image. From this value on, no
   /// error is greater than that of area averaging (Tests/Benchmarks/README.md).
@@ -16,9 +16,11 @@ struct StoredLayout {
   /// the edge, which libjpeg reduces with them: in an image of few samples, that is visible.
   private static let minReducedSide = 8
 
-  init(source: Source, geometry: Geometry) {
-    (width, height) = (source.width, source.height)
-    let orientation = source.orientation
+  /// - Parameters:
+  ///   - size: the size of the source as it is stored.
+  ///   - orientation: as in EXIF.
+  package init(_ geometry: Geometry, of format: ImageFormat, size: (width: Int, height: Int), orientation: Int) {
+    (width, height) = size
     crop = geometry.crop.stored(orientation: orientation, width: width, height: height)
     let isTurned = orientation >= 5
     scaledWidth = isTurned ? geometry.scaledHeight : geometry.scaledWidth
@@ -29,21 +31,21 @@ struct StoredLayout {
     let (crop, width, height) = (crop, width, height)
     let isWhole = crop.width == width && crop.height == height
     shrink =
-      source.format.shrinks(upTo: maxShrink).first { step in
+      format.shrinks(upTo: maxShrink).first { step in
         // libwebp scales the reduced image to whole pixels; libjpeg cuts the last pixel.
-        let isExact = isWhole || source.format != .webp || width.isMultiple(of: step) && height.isMultiple(of: step)
+        let isExact = isWhole || format != .webp || width.isMultiple(of: step) && height.isMultiple(of: step)
         return isExact && crop.isAligned(to: step, width: width, height: height)
       } ?? 1
   }
 
-  var needsLittleMemory: Bool {
+  package var needsLittleMemory: Bool {
     Resampler.needsLittleMemory(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
   }
 
-  var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }
+  package var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }
 
   /// The part to use of an image that was loaded with a reduction.
-  func area(loadedWidth: Int, loadedHeight: Int) -> Transform.Crop {
+  package func area(loadedWidth: Int, loadedHeight: Int) -> Transform.Crop {
     if shrink == 1 { return crop }
     let right = crop.x + crop.width == width ? loadedWidth : (crop.x + crop.width) / shrink
     let bottom = crop.y + crop.height == height ? loadedHeight : (crop.y + crop.height) / shrink
@@ -66,7 +68,7 @@ extension ImageFormat {
 
 extension Transform.Crop {
   /// The position in the file of a part of the upright image. The file has `width` x `height` pixels.
-  func stored(orientation: Int, width storedWidth: Int, height storedHeight: Int) -> Transform.Crop {
+  package func stored(orientation: Int, width storedWidth: Int, height storedHeight: Int) -> Transform.Crop {
     let isTurned = orientation >= 5
     var stored = isTurned ? Transform.Crop(x: y, y: x, width: height, height: width) : self
     // The axes that the file stores in reverse.

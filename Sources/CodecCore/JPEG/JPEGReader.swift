@@ -1,22 +1,36 @@
-internal import CJPEG
-internal import ImageCodec
+package import CJPEG
+package import ImageCodec
 
 /// Decodes a JPEG with libjpeg instead of libvips: a small image takes less than half of the time
 /// (Tests/Benchmarks/README.md), and libjpeg reports damage.
-final class JPEGReader {
-  private let reader: UnsafeMutablePointer<cjpeg_reader>
+package final class JPEGReader {
+  package let reader: UnsafeMutablePointer<cjpeg_reader>
 
   /// The bands: 1 for grey, 3 for RGB.
-  private var bands: Int { Int(reader.pointee.jpeg.output_components) }
+  package var bands: Int { Int(reader.pointee.jpeg.output_components) }
+
+  /// The bands of the file: 1 for grey, 3 for colours.
+  var storedBands: Int { Int(reader.pointee.jpeg.num_components) }
+
+  /// The size as it is stored.
+  var size: (width: Int, height: Int) {
+    (Int(reader.pointee.jpeg.image_width), Int(reader.pointee.jpeg.image_height))
+  }
+
+  /// Whether the image is grey or RGB in sRGB: it has no profile.
+  var isPlain: Bool {
+    let plain = [JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB].contains(reader.pointee.jpeg.jpeg_color_space)
+    return plain && cjpeg_has_profile(reader) == 0
+  }
 
   /// Whether the data so far lacked something that libjpeg has replaced.
-  var isDamaged: Bool { reader.pointee.errors.is_damaged != 0 }
+  package var isDamaged: Bool { reader.pointee.errors.is_damaged != 0 }
 
   /// - Parameters:
   ///   - bytes: the whole file, which must outlive the reader.
   ///   - isStrict: whether a loss of pixels that no restart marker bounds is an error. In a truncated file it always
   ///     is.
-  init(_ bytes: UnsafeRawBufferPointer, isStrict: Bool) throws(LibraryError) {
+  package init(_ bytes: UnsafeRawBufferPointer, isStrict: Bool) throws(LibraryError) {
     reader = .allocate(capacity: 1)
     reader.initialize(to: cjpeg_reader())
     try check(cjpeg_open(reader, bytes.baseAddress, bytes.count, isStrict ? 1 : 0))
@@ -29,12 +43,12 @@ final class JPEGReader {
   }
 
   /// Decodes every pixel.
-  func readAll() throws(LibraryError) {
+  package func readAll() throws {
     try forEachRow(above: Int(reader.pointee.jpeg.image_height)) { _, _ in }
   }
 
   /// The pixels of a part of the image, one byte for each band.
-  func pixels(_ crop: Transform.Crop) throws(LibraryError) -> [UInt8] {
+  package func pixels(_ crop: Transform.Crop) throws -> [UInt8] {
     var pixels: [UInt8] = []
     try forEachRow(above: crop.y + crop.height) { index, row in
       guard index >= crop.y else { return }
@@ -44,7 +58,8 @@ final class JPEGReader {
     return pixels
   }
 
-  private func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) -> Void) throws(LibraryError) {
+  /// Passes the rows above this one, with their numbers, in memory that holds one row.
+  func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) throws -> Void) throws {
     try check(cjpeg_start(reader, 1))
     let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: Int(reader.pointee.jpeg.output_width) * bands + 1)
     defer { memory.deallocate() }
@@ -53,25 +68,9 @@ final class JPEGReader {
     let row = memory + 1
     for index in 0..<end {
       try check(cjpeg_read_row(reader, row))
-      body(index, row)
+      try body(index, row)
     }
     cjpeg_look_for_end(reader)
-  }
-
-  /// The pixels, decoded from the top when they are read, reduced on each side by up to `shrink` (1, 2, 4 or 8). The
-  /// reader must outlive the picture.
-  ///
-  /// - Parameter header: the picture that libvips opens of the same file, which gives the meaning of the pixels.
-  func picture(like header: Picture, shrink: Int) throws(LibraryError) -> Picture {
-    try check(cjpeg_start(reader, Int32(shrink)))
-    return try header.reading(
-      width: Int(reader.pointee.jpeg.output_width), height: Int(reader.pointee.jpeg.output_height),
-      { context, row in
-        let reader = context.unsafelyUnwrapped.assumingMemoryBound(to: cjpeg_reader.self)
-        guard let row, cjpeg_read_row(reader, row) != 0 else { return cjpeg_message(reader) }
-        cjpeg_look_for_end(reader)
-        return nil
-      }, reader)
   }
 
   /// Decodes the image in another size. Each component is resampled from its own samples, of which chroma may have
@@ -80,7 +79,7 @@ final class JPEGReader {
   /// - Parameters:
   ///   - crop: the part of the image to use.
   ///   - shrink: 1, 2, 4 or 8: the factor by which libjpeg may reduce the image.
-  func resampled(
+  package func resampled(
     _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
   ) throws(LibraryError) -> Resampler {
     try check(cjpeg_start_planes(reader, Int32(shrink)))
@@ -99,7 +98,7 @@ final class JPEGReader {
     return resampler
   }
 
-  private func check(_ status: Int32) throws(LibraryError) {
+  package func check(_ status: Int32) throws(LibraryError) {
     if status == 0 { throw LibraryError(reader.pointee.errors.text) }
   }
 }

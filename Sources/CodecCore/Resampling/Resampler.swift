@@ -2,9 +2,9 @@
 /// that libvips takes to prepare each image (Tests/Benchmarks/README.md).
 ///
 /// Each band is resampled as a separate plane, and the planes may differ in size.
-final class Resampler {
+package final class Resampler {
   /// The meaning of the source's planes.
-  enum Bands {
+  package enum Bands {
     /// The same as in the result.
     case plain
     /// Colours, with alpha in the last plane. Colours are weighted by alpha, so that transparent pixels do not
@@ -15,7 +15,7 @@ final class Resampler {
   }
 
   /// The visible part of a plane, in its samples. The ends may lie within a sample.
-  struct Part {
+  package struct Part {
     var across: Range<Double>
     var down: Range<Double>
   }
@@ -26,7 +26,7 @@ final class Resampler {
 
   /// Whether resampling needs little memory at a time. libvips holds only a few rows, whatever the
   /// size.
-  static func needsLittleMemory(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
+  package static func needsLittleMemory(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
     // If the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width
     return width * result.height <= maxPixels
@@ -43,7 +43,7 @@ final class Resampler {
   /// - Parameters:
   ///   - parts: the visible parts of the planes, at most 4.
   ///   - atOnce: the maximum number of rows of a plane that are given before `addRows`.
-  init(_ bands: Bands, _ parts: [Part], atOnce: Int, to size: (width: Int, height: Int)) {
+  package init(_ bands: Bands, _ parts: [Part], atOnce: Int, to size: (width: Int, height: Int)) {
     self.bands = bands
     (width, height) = size
     let lengths = parts.map { $0.down.upperBound - $0.down.lowerBound }
@@ -56,7 +56,7 @@ final class Resampler {
   }
 
   /// For an image with interleaved bands.
-  convenience init(
+  package convenience init(
     _ bands: Bands, count: Int, from source: (width: Int, height: Int), to size: (width: Int, height: Int)
   ) {
     let part = Part(across: 0..<Double(source.width), down: 0..<Double(source.height))
@@ -69,15 +69,15 @@ final class Resampler {
   }
 
   /// All rows of the result. Complete when all used rows of the source have been added.
-  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3) }
+  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3) }
 
-  var isComplete: Bool { complete == height }
+  package var isComplete: Bool { complete == height }
 
   /// Passes the next row of a plane, from the top.
-  func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].addRow(row, every: 1, weightedBy: nil) }
+  package func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].addRow(row, every: 1, weightedBy: nil) }
 
   /// Adds the next row of interleaved bands, from the top.
-  func add(_ row: UnsafePointer<UInt8>) {
+  package func add(_ row: UnsafePointer<UInt8>) {
     let alpha = bands == .alphaLast ? row + planes.count - 1 : nil
     for (band, plane) in planes.enumerated() {
       plane.addRow(row + band, every: planes.count, weightedBy: band < planes.count - 1 ? alpha : nil)
@@ -87,7 +87,7 @@ final class Resampler {
 
   /// Processes the given rows. If planes are not given completely at once, they must be given the same part of the
   /// image.
-  func addRows() {
+  package func addRows() {
     for plane in planes { plane.addRows() }
     while !isComplete {
       let numbers = complete..<min(complete + ResampledPlane.Lanes.scalarCount, height)

@@ -1,0 +1,20 @@
+internal import CJPEG
+internal import CodecCore
+
+extension JPEGReader {
+  /// The pixels, decoded from the top when they are read, reduced on each side by up to `shrink` (1, 2, 4 or 8). The
+  /// reader must outlive the picture.
+  ///
+  /// - Parameter header: the picture that libvips opens of the same file, which gives the meaning of the pixels.
+  func picture(like header: Picture, shrink: Int) throws(LibraryError) -> Picture {
+    try check(cjpeg_start(reader, Int32(shrink)))
+    return try header.reading(
+      width: Int(reader.pointee.jpeg.output_width), height: Int(reader.pointee.jpeg.output_height),
+      { context, row in
+        let reader = context.unsafelyUnwrapped.assumingMemoryBound(to: cjpeg_reader.self)
+        guard let row, cjpeg_read_row(reader, row) != 0 else { return cjpeg_message(reader) }
+        cjpeg_look_for_end(reader)
+        return nil
+      }, reader)
+  }
+}

@@ -1,0 +1,27 @@
+package import ImageCodec
+
+/// The message of libvips or libjpeg about a failure.
+package struct LibraryError: Error {
+  package let message: String
+
+  package init(_ message: some StringProtocol) { self.message = CodecReply.readable(message) }
+
+  /// The libraries distinguish kinds of failures only by their texts.
+  package var asDecodeError: DecodeError {
+    // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
+    if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
+    }
+    if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
+      return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
+    }
+    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
+    return .corrupt("the image is damaged (\(message))")
+  }
+
+  package static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
+
+  private static let wordsOfMemory = [
+    "out of memory", "Out of memory", "nsufficient memory", "to allocate",
+  ]
+}

@@ -1,0 +1,100 @@
+package import ImageCodec
+
+/// The rows of an image, or of a part of it: interleaved bytes in memory, or those that a JPEG reader decodes.
+struct PixelRows {
+  private enum Source {
+    /// In memory, with the owner of the bytes.
+    case bytes(UnsafeRawBufferPointer, owner: AnyObject)
+    case reader(JPEGReader)
+  }
+
+  private let source: Source
+  let bands: Int
+  /// The width of the source.
+  private let sourceWidth: Int
+  /// The part of the source.
+  private var part: Transform.Crop
+
+  var width: Int { part.width }
+  var height: Int { part.height }
+
+  init(_ resampler: Resampler, size: (width: Int, height: Int)) {
+    self.init(resampler.bytes, owner: resampler, width: size.width, height: size.height)
+  }
+
+  init(_ pixels: [UInt8], of crop: Transform.Crop) {
+    let memory = PixelMemory(pixels.count)
+    memory.bytes.copyBytes(from: pixels)
+    self.init(UnsafeRawBufferPointer(memory.bytes), owner: memory, width: crop.width, height: crop.height)
+  }
+
+  private init(_ bytes: UnsafeRawBufferPointer, owner: AnyObject, width: Int, height: Int) {
+    source = .bytes(bytes, owner: owner)
+    (bands, sourceWidth) = (bytes.count / (width * height), width)
+    part = Transform.Crop(x: 0, y: 0, width: width, height: height)
+  }
+
+  /// A part of the image of the reader, which has not started. Its rows can be read once.
+  init(_ reader: JPEGReader, _ crop: Transform.Crop) {
+    source = .reader(reader)
+    (bands, sourceWidth, part) = (reader.storedBands, reader.size.width, crop)
+  }
+
+  /// Passes the rows from the top.
+  func forEach(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let (offset, count) = (part.x * bands, part.width * bands)
+    switch source {
+    case .reader(let reader):
+      try reader.forEachRow(above: part.y + part.height) { index, row in
+        if index >= part.y { try body(UnsafeRawBufferPointer(start: row + offset, count: count)) }
+      }
+    case .bytes(let bytes, let owner):
+      try withExtendedLifetime(owner) {
+        for y in part.y..<(part.y + part.height) {
+          let start = y * sourceWidth * bands + offset
+          try body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + count)]))
+        }
+      }
+    }
+  }
+
+  /// A part of these rows.
+  func cut(_ crop: Transform.Crop) -> PixelRows {
+    var rows = self
+    rows.part = Transform.Crop(x: part.x + crop.x, y: part.y + crop.y, width: crop.width, height: crop.height)
+    return rows
+  }
+
+  /// Oriented upright; `orientation` is as in EXIF. The rows must be in memory, and not a part.
+  func oriented(_ orientation: Int) -> PixelRows {
+    guard (2...8).contains(orientation), case .bytes(let bytes, let owner) = source else { return self }
+    let isTurned = orientation >= 5
+    let (newWidth, newHeight) = isTurned ? (height, width) : (width, height)
+    // The steps in the source for a step to the right and a step down in the result.
+    let (right, down) = isTurned ? (width * bands, bands) : (bands, width * bands)
+    let isMirrored = [2, 3, 6, 7].contains(orientation)
+    let isUpsideDown = [3, 4, 7, 8].contains(orientation)
+    let result = PixelMemory(bytes.count)
+    withExtendedLifetime(owner) {
+      let source = bytes.bindMemory(to: UInt8.self).baseAddress!
+      var target = result.bytes.bindMemory(to: UInt8.self).baseAddress!
+      for y in 0..<newHeight {
+        let row = source + (isUpsideDown ? newHeight - 1 - y : y) * down
+        for x in 0..<newWidth {
+          let pixel = row + (isMirrored ? newWidth - 1 - x : x) * right
+          for band in 0..<bands { target[band] = pixel[band] }
+          target += bands
+        }
+      }
+    }
+    return PixelRows(UnsafeRawBufferPointer(result.bytes), owner: result, width: newWidth, height: newHeight)
+  }
+}
+
+private final class PixelMemory {
+  let bytes: UnsafeMutableRawBufferPointer
+
+  init(_ count: Int) { bytes = .allocate(byteCount: count, alignment: 1) }
+
+  deinit { bytes.deallocate() }
+}

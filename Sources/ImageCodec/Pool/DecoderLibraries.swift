@@ -1,0 +1,58 @@
+/// The libraries and fonts that a decoder loads before its sandbox closes; none can be loaded later.
+///
+/// The libraries that few images need would add half to the processor time of each start, and each mapped library to
+/// that of each child.
+package enum DecoderLibraries: String, Sendable {
+  /// libjpeg, for the JPEGs that need no other.
+  case jpeg
+  /// The libraries of all formats except HEIC, JPEG XL and SVG.
+  case common
+  /// The common libraries, libheif, libjxl and the fonts for SVG.
+  case all
+
+  /// Whether a decoder with these libraries can be used where those others are needed. Every decoder could decode a
+  /// JPEG, but only a small one can be forked for each.
+  package func include(_ other: DecoderLibraries) -> Bool { self == other || self == .all && other == .common }
+
+  /// Whether decoders with these libraries count in the same limit.
+  func share(limitOf other: DecoderLibraries) -> Bool { (self == .jpeg) == (other == .jpeg) }
+
+  /// The name of the decoder's executable.
+  var program: String { self == .jpeg ? "imageworker-jpeg" : "imageworker-codec" }
+}
+
+extension ImageFormat {
+  /// The minimum libraries that a decoder needs to read or write this format.
+  package var libraries: DecoderLibraries { [.heic, .jxl, .svg].contains(self) ? .all : .common }
+}
+
+extension DecodeTask {
+  /// The minimum libraries that a decoder needs for the source and the result, as far as the header says.
+  var libraries: DecoderLibraries {
+    if CodecRequest(self).isForPlainJPEG { return .jpeg }
+    guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
+      return header.format.libraries
+    }
+    return .all
+  }
+}
+
+extension CodecRequest {
+  /// Whether the source is a JPEG that is only checked, or cut, resized and turned to pixels or another JPEG.
+  package var isForPlainJPEG: Bool {
+    guard format == .jpeg, !wantsPlaceholder else { return false }
+    switch output {
+    case .check: return true
+    case .pixels: return transform.isPlain
+    case .encoded: return transform.isPlain && (transform.format ?? .jpeg) == .jpeg
+    case .facts, .placeholder, .preview: return false
+    }
+  }
+}
+
+extension Transform {
+  /// Whether the image is only cut, resized and turned.
+  fileprivate var isPlain: Bool {
+    blur == 0 && cornerRadius == 0 && !isGrayscale && fit != .contain && !(fit == .cover && focus.needsPixels)
+  }
+}
