@@ -1,4 +1,4 @@
-package import ImageCodec
+internal import ImageCodec
 
 /// The rows of an image, or of a part of it: interleaved bytes in memory, or those that a JPEG reader decodes.
 struct PixelRows {

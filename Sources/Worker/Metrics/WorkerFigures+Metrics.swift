@@ -106,7 +106,7 @@ extension WorkerFigures {
     let (decoders, pixels) = (loader.decoders, loader.pixels)
     return [
       MetricFamily(
-        "imageworker_decoder_processes", .gauge, "Decoder processes, by activity.", by: "activity",
+        "imageworker_decoder_processes", .gauge, "Decoders, by activity.", by: "activity",
         [("busy", decoders.busy), ("idle", decoders.running - decoders.busy)]),
       MetricFamily("imageworker_decodes_waiting", .gauge, "Decodes that wait for a process.", decoders.waiting),
       MetricFamily(
