@@ -21,7 +21,8 @@ struct CodecServer {
     (transform.width, transform.format) = (side / 4, .jpeg)
     for output in [CodecRequest.Output.encoded, .pixels] {
       let request = CodecRequest(
-        format: .jpeg, transform: transform, output: output, wantsPlaceholder: false, maxPixels: side * side, orientation: 1)
+        format: .jpeg, transform: transform, output: output, wantsPlaceholder: false, maxPixels: side * side,
+        orientation: 1)
       var bytes = request.message.bytes
       guard let parsed = CodecMessage(takenFrom: &bytes).flatMap({ CodecRequest($0) }) else { return }
       _ = decode(parsed, InputFile(file), nil).message.bytes

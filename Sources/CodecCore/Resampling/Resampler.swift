@@ -26,7 +26,9 @@ package final class Resampler {
 
   /// Whether resampling needs little memory at a time. libvips holds only a few rows, whatever the
   /// size.
-  package static func needsLittleMemory(from source: (width: Int, height: Int), to result: (width: Int, height: Int)) -> Bool {
+  package static func needsLittleMemory(from source: (width: Int, height: Int), to result: (width: Int, height: Int))
+    -> Bool
+  {
     // If the height grows, nearly all rows of the result may be open, in the source's width.
     let width = result.height > source.height ? max(source.width, result.width) : result.width
     return width * result.height <= maxPixels
@@ -69,12 +71,16 @@ package final class Resampler {
   }
 
   /// All rows of the result. Complete when all used rows of the source have been added.
-  package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3) }
+  package var bytes: UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3)
+  }
 
   package var isComplete: Bool { complete == height }
 
   /// Passes the next row of a plane, from the top.
-  package func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) { planes[plane].addRow(row, every: 1, weightedBy: nil) }
+  package func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) {
+    planes[plane].addRow(row, every: 1, weightedBy: nil)
+  }
 
   /// Adds the next row of interleaved bands, from the top.
   package func add(_ row: UnsafePointer<UInt8>) {

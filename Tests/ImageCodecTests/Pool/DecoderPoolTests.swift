@@ -54,7 +54,7 @@ struct DecoderPoolTests {
   /// A parent in Python, since a shell receives no descriptors. It runs the scripts `start` and `child` beside it.
   private static let parent = #"""
     #!/usr/bin/python3
-    import ctypes, os, signal, socket, subprocess, sys, threading
+    import contextlib, ctypes, os, signal, socket, subprocess, sys, threading
 
     here = "@HERE@"
     os.environ.update(HERE=here, LIBRARIES=sys.argv[3], LIFETIME=sys.argv[4])
@@ -70,7 +70,8 @@ struct DecoderPoolTests {
 
     def tell_end(child):
         status = os.waitpid(child, 0)[1]
-        worker.sendall(b"says=ended\nchild=%d\nstatus=%d\n\n" % (child, status))
+        with contextlib.suppress(OSError):  # the worker has hung up
+            worker.sendall(b"says=ended\nchild=%d\nstatus=%d\n\n" % (child, status))
 
     def kill():
         try:
@@ -88,10 +89,13 @@ struct DecoderPoolTests {
                 os.dup2(sockets[0], 0)
                 os.execv("/bin/sh", ["/bin/sh", f"{here}/child"])
             os.close(sockets[0])
-            threading.Thread(target=tell_end, args=[child], daemon=True).start()
+            ending = threading.Thread(target=tell_end, args=[child], daemon=True)
+            ending.start()
         elif child:
             kill()
         if not command:
+            if child:
+                ending.join()
             os._exit(0)
     """#
 

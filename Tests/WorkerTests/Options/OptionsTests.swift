@@ -233,7 +233,8 @@ import Testing
     "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
     "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
     "--decoder-lifetime", "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy",
-    "--user-agent", "--header", "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status", "--log-level",
+    "--user-agent", "--header", "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status",
+    "--log-level",
     "--log-format", "--version", "--help", "--describe",
   ]
 }
