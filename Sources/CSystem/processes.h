@@ -85,8 +85,22 @@ static inline int csystem_wait(pid_t child, int *status, int descriptor) {
 }
 
 #ifdef __linux__
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
-/// For tests. ptrace is variadic.
+// For tests. ptrace and prctl are variadic.
+
+static inline void csystem_crash(void) { __builtin_trap(); }
+
+static inline int csystem_outlive_parent(void) { return prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0); }
+
+static inline int csystem_read_memory(pid_t process) {
+  char byte;
+  struct iovec here = {&byte, 1}, there = {(void *)&csystem_read_memory, 1};
+  return (int)syscall(SYS_process_vm_readv, process, &here, 1, &there, 1, 0);
+}
+
 static inline int csystem_attach(pid_t process) { return (int)ptrace(PTRACE_SEIZE, process, NULL, NULL); }
 #endif

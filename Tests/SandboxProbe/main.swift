@@ -2,6 +2,9 @@ internal import CSystem
 internal import CodecSandbox
 internal import Platform
 
+if CommandLine.arguments.dropFirst().first == "--serve" {
+  exit(Hole.serve(CommandLine.argc, CommandLine.unsafeArgv))
+}
 SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst().first)
 
 /// Tries from inside the decoder's sandbox what the sandbox must prevent, and prints the result of each attempt.
@@ -11,48 +14,59 @@ SandboxProbe.tryAll(behind: CommandLine.arguments.dropFirst().first)
 enum SandboxProbe {
   static func tryAll(behind lock: String?) {
     #if os(Linux)
-      let parent = getppid()
-      let before = open("/etc/passwd", O_RDONLY | O_CLOEXEC)
       let inForce: [String]
+      let before = open("/etc/passwd", O_RDONLY | O_CLOEXEC)
+      let parent = getppid()
       switch lock {
       case nil:
         let parts = Sandbox.close(memoryLimit: 1 << 30) {}
         inForce = Sandbox.closeChild(of: parent) ? parts : []
       case "landlock": inForce = Sandbox.noNewPrivileges() && Sandbox.landlock() ? ["landlock"] : []
       case "seccomp":
-        inForce = Sandbox.noNewPrivileges() && Sandbox.seccomp() && Sandbox.closeChild(of: parent) ? ["seccomp"] : []
+        let isActive = Sandbox.noNewPrivileges() && Sandbox.seccomp() && Sandbox.closeChild(of: parent)
+        inForce = isActive ? ["seccomp"] : []
       case "none": inForce = []
       default: exit(EX_USAGE)
       }
       report("in force", inForce.joined(separator: ","))
-      attempt("open a file") { open("/etc/passwd", O_RDONLY | O_CLOEXEC) }
-      attempt("list a directory") { open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-      attempt("create a file") { open("/tmp/imageworker-escape", O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }
-      attempt("open a socket") { socket(AF_INET, streamSocket, 0) }
-      attempt("connect") { connectSomewhere() }
-      attempt("run a program") { run("/bin/true") }
-      attempt("become a program") { becomeNothing() }
-      attempt("make a process") { makeProcess() }
-      attempt("trace the parent") { csystem_attach(parent) }
-      attempt("signal the parent") { kill(parent, SIGWINCH) }
-      attempt("reopen itself") { open("/proc/self/mem", O_RDWR | O_CLOEXEC) }
-      attempt("set a limit") { csystem_limit(Int32(RLIMIT_CORE.rawValue), 0) }
-      attempt("read what was open before") {
-        var byte: UInt8 = 0
-        return Int32(read(before, &byte, 1))
-      }
+      for (name, action) in attempts { report(name, outcome(of: action)) }
+      report(
+        "read what was open before",
+        outcome {
+          var byte: UInt8 = 0
+          return Int32(read(before, &byte, 1))
+        })
     #else
       report("in force", "")
     #endif
   }
 
-  /// Prints one line: the name of the attempt, and `done` or `refused` with the reason.
-  private static func attempt(_ name: String, _ action: () -> Int32) {
+  /// `done`, or `refused` with the reason.
+  static func outcome(of action: () -> Int32) -> String {
     errno = 0
     let result = action()
     let reason = errno
-    report(name, result >= 0 ? "done" : "refused (\(reason))")
+    return result >= 0 ? "done" : "refused (\(reason))"
   }
+
+  #if os(Linux)
+    static let attempts: [(name: String, action: @Sendable () -> Int32)] = [
+      ("open a file", { open("/etc/passwd", O_RDONLY | O_CLOEXEC) }),
+      ("list a directory", { open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }),
+      ("create a file", { open("/tmp/imageworker-escape", O_RDWR | O_CREAT | O_CLOEXEC, 0o600) }),
+      ("open a socket", { socket(AF_INET, streamSocket, 0) }),
+      ("connect", { connectSomewhere() }),
+      ("run a program", { run("/bin/true") }),
+      ("become a program", { becomeNothing() }),
+      ("make a process", { makeProcess() }),
+      ("trace the parent", { csystem_attach(getppid()) }),
+      ("signal the parent", { kill(getppid(), SIGWINCH) }),
+      ("reopen itself", { open("/proc/self/mem", O_RDWR | O_CLOEXEC) }),
+      ("set a limit", { csystem_limit(Int32(RLIMIT_CORE.rawValue), 0) }),
+    ]
+  #else
+    static let attempts: [(name: String, action: @Sendable () -> Int32)] = []
+  #endif
 
   private static func report(_ name: String, _ outcome: String) {
     let line = "\(name): \(outcome)\n"

@@ -59,5 +59,63 @@
       #expect(outcomes["in force"] == "seccomp")
       for way in Self.ways { #expect(outcomes[way]?.hasPrefix("refused") == true, "\(way)") }
     }
+
+    // MARK: An image that has taken over the process which decodes it
+
+    /// - Parameter lifetime: of the processes.
+    private func holed(lifetime: Int = 1, timeout: Duration = .seconds(3600)) throws -> Decoding {
+      let probe = URL(filePath: try DecoderExecutable.find()).deletingLastPathComponent().appending(
+        path: "sandbox-probe")
+      return try Decoding(timeout: timeout, memory: 1 << 30, executable: probe.path, lifetime: lifetime)
+    }
+
+    private func image(trying attempt: String? = nil) async throws -> [UInt8] {
+      let image = try await Decoding.shared().encoded(Pictures.quarters(8, 8).png(), as: .jpeg)
+      return image + (attempt.map { Build.text("HOLE:\($0)") } ?? [])
+    }
+
+    @Test(
+      arguments: ways + [
+        "see the image before", "reach another descriptor", "kill everything", "kill its group",
+        "wait for another process", "outlive its parent", "share memory", "read the memory of its parent",
+        "change its priority", "leave its session", "take all memory",
+      ])
+    func `an image that has taken over its process reaches nothing`(attempt: String) async throws {
+      let decoding = try holed()
+      #expect(try await decoding.run(try decoding.task(try await image(), .check)).get().sourceWidth == 1)
+      let outcome = await decoding.run(try decoding.task(try await image(trying: attempt), .check))
+      guard case .failure(.io(let text)) = outcome else { return #expect(Bool(false), "\(outcome)") }
+      #expect(text.hasPrefix("refused"), "\(text)")
+      #expect(try await decoding.run(try decoding.task(try await image(), .check)).get().sourceWidth == 1)
+    }
+
+    @Test func `with a longer lifetime an image sees those before, so that the test proves something`() async throws {
+      let decoding = try holed(lifetime: 2)
+      _ = try await decoding.run(try decoding.task(try await image(), .check)).get()
+      let outcome = await decoding.run(try decoding.task(try await image(trying: "see the image before"), .check))
+      #expect(outcome == .failure(.io("done")))
+    }
+
+    @Test(
+      arguments: [
+        "answer twice", "answer as its parent", "announce formats", "answer with the file of another", "flood",
+        "send a descriptor", "stay after the answer", "compute", "crash",
+      ])
+    func `an image that has taken over its process harms its own load only`(attempt: String) async throws {
+      let decoding = try holed(timeout: .milliseconds(700))
+      let path = decoding.newPath()
+      async let other = decoding.run(try decoding.task(try await image(), .check))
+      let outcome = await decoding.run(try decoding.task(try await image(trying: attempt), .encoded(path)))
+      switch (attempt, outcome) {
+      case ("stay after the answer", .failure(.timedOut)), ("compute", .failure(.timedOut)): break
+      // The descriptor is dropped.
+      case ("send a descriptor", .failure(.io("sent"))): break
+      case (_, .failure(.crashed)): break
+      default: #expect(Bool(false), "\(outcome)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: path))
+      #expect(try await other.get().sourceWidth == 1)
+      #expect(try await decoding.run(try decoding.task(try await image(), .check)).get().sourceWidth == 1)
+    }
   }
 #endif
