@@ -105,7 +105,8 @@ let package = Package(
     tests(of: "ImageStore", uses: ["HTTPCaching", "HTTPTypes", "Text", "Threads", "CSQLite", "CSystem"]),
     tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
     .executableTarget(
-      name: "sandbox-probe", dependencies: ["CodecCore", "CodecSandbox", "ImageCodec", "Platform", "CSystem"], path: "Tests/SandboxProbe",
+      name: "sandbox-probe", dependencies: ["CodecCore", "CodecSandbox", "ImageCodec", "Platform", "CSystem"],
+      path: "Tests/SandboxProbe",
       swiftSettings: strict),
     tests(of: "Threads"),
     tests(of: "Text"),

@@ -233,6 +233,25 @@ class Decoders(unittest.TestCase):
         decoders = worker.call("stats")["result"]["decoders"]
         self.assertEqual((decoders["crashed"], decoders["timedOut"]), (0, 0))
 
+    def test_nothing_that_a_child_changes_reaches_the_next(self) -> None:
+        worker = self.worker("--decoders", "1")
+        self.store(worker, "harmless", harmless())
+        self.assertEqual(worker.load("harmless", **SMALL), "result")
+        drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text y='9'>A</text></svg>"
+        self.store(worker, "drawing", drawing.encode())
+        self.assertEqual(worker.load("drawing", transform={"width": 3, "format": "png"}), "result")
+        self.assertTrue(worker.parents())
+        for parent in worker.parents():
+            try:
+                maps = Path(f"/proc/{parent}/maps").read_text().splitlines()
+            except PermissionError:
+                self.skipTest("only root reads the maps of a process that is not dumpable")
+            # Libraries open read-only files as shared.
+            self.assertEqual([line for line in maps if re.match(r"\S+ \Sw\Ss", line)], [])
+            self.assertEqual(sorted(os.listdir(f"/proc/{parent}/fd")), ["0", "1", "2"])
+            # A thread does not exist in a child, and may hold a lock at the fork.
+            self.assertEqual(len(os.listdir(f"/proc/{parent}/task")), 1)
+
     def begin_long_decode(self, worker: Worker, others: list[int]) -> tuple[int, int]:
         """The request, and the decoder that is in the middle of it and not one of the others."""
         request = worker.send("load", url=NOWHERE, key="long", transform={"width": 7000, "blur": 20, "format": "webp"})

@@ -57,11 +57,22 @@ struct Drawing {
   /// The generic CSS font families of text. A font must be opened before the sandbox closes.
   private static let families = ["sans-serif", "serif", "monospace"]
 
-  /// Finds and opens the fonts while the sandbox is open. It must run on the thread that draws, because Pango has a font
-  /// map for each thread (`pango_cairo_font_map_get_default`). It takes 20 ms.
+  /// Images of one pixel, as `data:` URLs: in the formats for which gdk-pixbuf opens a loader, a drawing, and one
+  /// without a media type, for which GIO opens the table of file types.
+  private static let images = [
+    "image/gif;base64,\(pixelInGIF)", "image/bmp;base64,\(pixelInBMP)", ";base64,\(pixelInGIF)",
+    "image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22/%3E",
+  ]
+  private static let pixelInGIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+  private static let pixelInBMP =
+    "Qk06AAAAAAAAADYAAAAoAAAAAQAAAAEAAAABABgAAAAAAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAD/AA=="
+
+  /// Finds and opens the fonts and the loaders of images while the sandbox is open. It must run on the thread that
+  /// draws, because Pango has a font map for each thread (`pango_cairo_font_map_get_default`). It takes 20 ms.
   static func warmUp() {
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
-    let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\(texts.joined())</svg>".utf8)
+    let images = images.map { "<image width='1' height='1' href='data:\($0)'/>" }
+    let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\((texts + images).joined())</svg>".utf8)
     let names = families.map { strdup($0) }
     defer { for name in names { free(name) } }
     names.map { UnsafePointer($0) }.withUnsafeBufferPointer { crsvg_keep_families($0.baseAddress, Int32($0.count)) }

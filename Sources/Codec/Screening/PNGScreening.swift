@@ -13,6 +13,10 @@ struct PNGScreening {
   func screened() throws(DecodeError) -> EncodedFile? {
     var (imageData, hasUnwanted, hasProfile, hasStandardColors) = (0, false, false, false)
     for chunk in PNGChunks(file) {
+      // libpng would reserve memory for the length that the chunk claims. Chunks after the image are not read.
+      if imageData == 0, !chunk.isWhole, chunk.name != PNGChunks.imageData {
+        throw .corrupt("a chunk of the PNG is longer than the file")
+      }
       switch chunk.name {
       case PNGChunks.imageData: imageData += chunk.content.count
       case PNGChunks.profile: hasProfile = true

@@ -7,7 +7,7 @@ internal import Platform
 package typealias ImageDecoder = (CodecRequest, InputFile, OutputFile?) -> CodecReply
 
 /// The parent process of a decoder. It has loaded the libraries, and forks a child for each socket of tasks that the
-/// worker sends. It never receives a request, an image or an answer, so that nothing of an image reaches the next child.
+/// worker sends. It never receives a request, an image or an answer, so nothing of an image reaches the next child.
 struct CodecParent {
   let socket: CodecSocket
   /// The number of images that a child decodes.

@@ -12,14 +12,14 @@ package enum TIFFHeader {
       .tiff, width: width, height: height, frames: pages(&reader, from: directory), orientation: orientation)
   }
 
-  /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without JPEG compression. libtiff then returns luma and
-  /// chroma, which libvips takes for RGB.
+  /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without JPEG compression (TIFF Technical Note 2). libtiff
+  /// then returns luma and chroma, which libvips takes for RGB; so it does for the older JPEG compression, 6.
   package static func isPlainYCbCr(_ source: any ByteSource) -> Bool {
     var reader = HeaderReader(source)
     do throws(ImageHeaderError) {
       let directory = try TIFFDirectory(&reader, fileStart: 0)
       guard try directory.number(.photometric, &reader) == 6 else { return false }
-      return try directory.number(.compression, &reader).map { $0 != 6 && $0 != 7 } ?? true
+      return try directory.number(.compression, &reader).map { $0 != 7 } ?? true
     } catch {
       return false
     }

@@ -2,11 +2,11 @@ public import Platform
 
 /// The decoder processes and the queue of tasks for them.
 ///
-/// The first task starts a thread and up to `DecoderSettings.count` decoders, each of which decodes one image at a time.
-/// A decoder is a parent process, which loads the libraries, and a child, which it forks for each image
+/// The first task starts a thread. Up to `DecoderSettings.count` decoders work at once, each on one image. A decoder
+/// is a parent process, which loads the libraries, and a child, which it forks for each image
 /// (`DecoderSettings.lifetime`). A child that crashes, times out or is cancelled costs its own task only. A crash is
-/// retried once if the image may not be the reason. Each task is answered exactly once, on the pool's thread, which must
-/// not be blocked.
+/// retried once if the image may not be the reason. Each task is answered exactly once, on the pool's thread, which
+/// must not be blocked.
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
@@ -91,7 +91,7 @@ public struct DecodeTicket: Sendable, Hashable {
 
 /// The limits of the decoder pool.
 public struct DecoderSettings: Sendable, Hashable {
-  /// The maximum number of decoders, at least 1.
+  /// The maximum number of images that are decoded at once, at least 1.
   public var count: Int
   /// The time limit of one decode, after which its child process is killed.
   public var timeout: Duration

@@ -8,7 +8,7 @@ final class DecoderSocket {
     case reply(CodecReply)
     /// The other end is closed.
     case closed
-    /// What came is not a message.
+    /// The bytes are not a message.
     case invalid
   }
 

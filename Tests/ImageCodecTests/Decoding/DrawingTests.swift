@@ -101,6 +101,34 @@ struct DrawingTests {
     }
   }
 
+  @Test(arguments: ["image/gif", "image/bmp", "image/svg+xml", ""])
+  func `an image inside a drawing is drawn`(mediaType: String) async throws {
+    let row = (0..<4).flatMap { _ in [UInt8](arrayLiteral: 0, 0, 255) }
+    let inside =
+      switch mediaType {
+      case "image/bmp": Bitmap(width: 4, height: 4, bits: 24, rows: [[UInt8]](repeating: row, count: 4)).file
+      case "image/svg+xml": Self.svg("width=\"4\" height=\"4\"", "<rect width=\"4\" height=\"4\" fill=\"red\"/>")
+      default: Pictures.gif(4, 4, colors: [(255, 0, 0)])
+      }
+    let url = "data:\(mediaType);base64,\(Data(inside).base64EncodedString())"
+    let image = "<image width=\"8\" height=\"8\" href=\"\(url)\"/>"
+    #expect(try await decoding.pixels(Self.svg("width=\"8\" height=\"8\"", image))[4, 4] == [255, 0, 0, 255])
+  }
+
+  @Test func `a drawing that spoils the state of a font does not spoil the next`() async throws {
+    func text(_ size: Int) -> [UInt8] {
+      Self.svg("width=\"24\" height=\"24\"", "<text y=\"20\" font-size=\"\(size)\" font-family=\"serif\">A</text>")
+    }
+    let expected = try await decoding.pixels(text(12))
+    for size in [100_000, 12, 2_000_000, 12] {
+      let outcome = await decoding.run(try decoding.task(text(size), .check))
+      if size == 12 {
+        #expect(throws: Never.self) { try outcome.get() }
+        #expect(try await decoding.pixels(text(12)) == expected)
+      }
+    }
+  }
+
   @Test func `a drawing cannot include files or network resources`() async throws {
     let secret = decoding.newPath()
     try Data(Pictures.quarters(8, 8).png()).write(to: URL(filePath: secret))

@@ -58,6 +58,20 @@ struct PNGScreeningTests {
   /// Zeros as the image data of a PNG.
   static func zeros(_ count: Int) -> [UInt8] { deflated([UInt8](repeating: 0, count: count)) }
 
+  @Test(arguments: ["tEXt", "zTXt", "iCCP", "sPLT", "abCd"])
+  func `a chunk before the image that is longer than the file is refused`(name: String) async throws {
+    let decoding = try Decoding(memory: 256 << 20)
+    let whole = Pictures.quarters(4, 4).png()
+    let liar = [0x7F, 0xFF, 0xFF, 0xF0] + Build.text("\(name)ab\0cd")
+    let refusal = DecodeError.corrupt("a chunk of the PNG is longer than the file")
+    for file in [whole[..<33] + liar, whole[..<33] + liar + whole[33...]] {
+      #expect(await decoding.run(try decoding.task(Array(file), .check)) == .failure(refusal))
+    }
+    // libpng does not read what follows the image.
+    let behind = Array(whole.dropLast(12) + liar)
+    #expect(try await decoding.pixels(behind) == (try await decoding.pixels(whole)))
+  }
+
   @Test(arguments: Picture.all)
   func `a PNG is refused if it inflates to more than the tolerance behind its rows`(picture: Picture)
     async throws
