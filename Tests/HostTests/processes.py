@@ -18,6 +18,15 @@ def children(pid: int) -> list[int]:
     return [int(each) for each in os.listdir("/proc") if each.isdecimal() and parent(each) == pid]
 
 
+def descendants(pid: int) -> list[int]:
+    """Those of a process, and theirs (Linux)."""
+    parents = {int(each): parent(each) for each in os.listdir("/proc") if each.isdecimal()}
+    found = [pid]
+    for process in found:
+        found += [each for each, its in parents.items() if its == process]
+    return found[1:]
+
+
 def parent(process: str) -> Optional[int]:
     with contextlib.suppress(OSError):  # it has ended
         # After the name, which stands in brackets and may have any character.

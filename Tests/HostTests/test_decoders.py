@@ -28,7 +28,7 @@ from typing import Any, Optional
 from bomb_files import SMALL, bombs, giants, harmless, png
 from chaos_session import default_worker
 from origin_process import PATIENCE, Origin
-from processes import Watched, children
+from processes import Watched, children, descendants
 
 SEED = int(os.environ.get("DECODER_SEED") or SystemRandom().randrange(1 << 32))
 IMAGES = int(os.environ.get("DECODER_IMAGES", "4000"))
@@ -84,7 +84,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def decoders(self) -> list[int]:
         """The parents, and the processes that decode."""
-        return [process for parent in self.parents() for process in [parent, *children(parent)]]
+        return descendants(self.process.pid)
 
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
@@ -276,7 +276,7 @@ class Decoders(unittest.TestCase):
         self.assertEqual(worker.load("harmless", **SMALL), "result")
 
     def test_a_killed_worker_leaves_no_decoder_and_no_pixels(self) -> None:
-        worker = self.worker("--decoders", "2")
+        worker = self.worker("--decoders", "2", "--decode-timeout", "10m")
         self.store_long(worker)
         pixels = worker.call("load", url=NOWHERE, key="harmless", deliver="pixels")["result"]["pixels"]["path"]
         _, busy = self.begin_long_decode(worker, [])

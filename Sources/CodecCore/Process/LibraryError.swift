@@ -15,6 +15,7 @@ package struct LibraryError: Error {
     if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
       return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
+    if message.contains("creating thread") { return .io("the system permits no more threads (\(message))") }
     if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
     return .corrupt("the image is damaged (\(message))")
   }

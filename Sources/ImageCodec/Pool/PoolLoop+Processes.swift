@@ -10,10 +10,10 @@ extension PoolLoop {
       _ = queue.dequeue()
       assign(ticket, to: process)
     }
-    guard let next = queue.nextThatFits() else { return }
-    let starting = processes.count { $0.isStarting }
+    guard let next = queue.nextThatFits().map({ libraries(for: $0) }) else { return }
+    let starting = processes.count { $0.isStarting && $0.libraries.include(next) }
     var wanted = queue.waitingCount - starting
-    while wanted > 0, launch(with: libraries(for: next)) != nil { wanted -= 1 }
+    while wanted > 0, launch(with: next) != nil { wanted -= 1 }
   }
 
   private var maxCount: Int { max(1, settings.count) }

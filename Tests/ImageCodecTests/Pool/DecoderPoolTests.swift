@@ -135,16 +135,16 @@ struct DecoderPoolTests {
     ("kill -9 $$", ":", 2, "crashed while it decoded png: signal 9 (Killed)"),
     ("exit 3", ":", 1, "crashed while it decoded png: exit status 3"),
     ("printf 'x\\n\\n' >&0", ":", 1, "was killed while it decoded png: an invalid reply"),
-    ("sleep 1000", ":", 1, "was killed while it decoded png: the time limit"),
+    ("exec sleep 1000", ":", 1, "was killed while it decoded png: the time limit"),
     ("", "exit 127", 3, "crashed: exit status 127"),
   ]) func `each process that fails is reported with the reason`(
     script: String, start: String, count: Int, message: String
   ) async throws {
     let failures = AsyncStream<DecoderFailure>.makeStream()
-    let timeout = script.hasPrefix("sleep") ? Duration.milliseconds(300) : .seconds(3600)
+    let timeout = script.contains("sleep") ? Duration.milliseconds(300) : .seconds(3600)
     let (decoding, here) = try decoding(script, timeout: timeout, start: start) { failures.continuation.yield($0) }
     _ = await decoding.run(try decoding.task(Self.image, .check))
-    if script.hasPrefix("sleep") {
+    if script.contains("sleep") {
       // Its end is reported when it has been seen, after the answer.
       #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
     }
@@ -153,7 +153,7 @@ struct DecoderPoolTests {
     let seen = await failures.stream.reduce(into: [DecoderFailure]()) { $0.append($1) }
     #expect(seen.prefix(count).map(\.message) == Array(repeating: message, count: count))
     #expect(try seen.map(\.process) == (start == ":" ? children(here) : parents(here)).prefix(seen.count).map { $0 })
-    #expect(seen.allSatisfy { $0.isTimeout == script.hasPrefix("sleep") && $0.format == (start == ":" ? .png : nil) })
+    #expect(seen.allSatisfy { $0.isTimeout == script.contains("sleep") && $0.format == (start == ":" ? .png : nil) })
   }
 
   @Test func `a process that works as it should is not reported`() async throws {
@@ -193,23 +193,23 @@ struct DecoderPoolTests {
 
   @Test func `a parent that ends during a decode is replaced, and the task is retried once`() async throws {
     let (decoding, here) = try decoding(
-      "[ -e \"$HERE/again\" ] || { touch \"$HERE/again\"; kill -9 $PPID; sleep 1000; }; \(Self.answer)")
+      "[ -e \"$HERE/again\" ] || { touch \"$HERE/again\"; kill -9 $PPID; exec sleep 1000; }; \(Self.answer)")
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
     #expect(try [parents(here).count, decoding.pool.statistics.crashed] == [2, 1])
-    let (poor, there) = try self.decoding("kill -9 $PPID; sleep 1000")
+    let (poor, there) = try self.decoding("kill -9 $PPID; exec sleep 1000")
     #expect(await poor.run(try poor.task(Self.image, .check)) == .failure(.crashed))
     #expect(try parents(there).count == 2)
   }
 
   @Test func `a child that does not end after its answer is killed, and its answer does not count`() async throws {
-    let (decoding, _) = try decoding("\(Self.answer); sleep 1000", timeout: .milliseconds(300))
+    let (decoding, _) = try decoding("\(Self.answer); exec sleep 1000", timeout: .milliseconds(300))
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
     #expect(decoding.pool.statistics.running == 1)
   }
 
   @Test func `a decoder that takes too long is killed, and the next task gets another one`() async throws {
     let (decoding, here) = try decoding(
-      "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; sleep 1000; fi; \(Self.answer)",
+      "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; exec sleep 1000; fi; \(Self.answer)",
       timeout: .milliseconds(300))
     #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
     #expect(decoding.pool.statistics.timedOut == 1)
@@ -218,7 +218,7 @@ struct DecoderPoolTests {
   }
 
   @Test func `a cancelled task is answered at once, waiting or running`() async throws {
-    let (decoding, here) = try decoding("sleep 1000")
+    let (decoding, here) = try decoding("exec sleep 1000")
     let image = Self.image
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     let tickets = try (0..<3).map { _ in
@@ -276,7 +276,7 @@ struct DecoderPoolTests {
   }
 
   @Test func `shutting down answers the remaining tasks and leaves no process`() async throws {
-    let (decoding, here) = try decoding("sleep 1000", count: 2)
+    let (decoding, here) = try decoding("exec sleep 1000", count: 2)
     let answers = AsyncStream<Result<Decoded, DecodeError>>.makeStream()
     for _ in 0..<5 {
       decoding.pool.submit(try decoding.task(Self.image, .check), priority: 0) { result, _ in
