@@ -89,9 +89,10 @@ def thumbnails(
     extension = urls[0].rpartition(".")[2]
     what = "thumbnails" if extension == "jpg" else f"thumbnails of {extension}"
 
-    def by_worker(directory: Path) -> float:
+    def by_worker(directory: Path, lifetime: int = 1) -> float:
         shutil.copytree(originals, directory / "cache")
-        running = Worker(worker, directory / "cache", "--decoders", str(processes))
+        options = ("--decoders", str(processes), "--decoder-lifetime", str(lifetime))
+        running = Worker(worker, directory / "cache", *options)
         try:
             running.converse(asked(urls[: 4 * processes], transform={"width": 8}), 4 * processes)
             took, answers = running.converse(asked(urls, transform=THUMBNAIL), len(urls))
@@ -107,11 +108,18 @@ def thumbnails(
         command = [*peer, *map(str, (SIDE, QUALITY, processes))]
         return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
-    contestants: Dict[str, Round] = {"worker": by_worker, "pool": by_pool}
+    contestants: Dict[str, Round] = {
+        "worker": by_worker,
+        "shared": lambda directory: by_worker(directory, lifetime=1000),
+        "pool": by_pool,
+    }
     interleaved(1, contestants, workspace)  # not counted: the system's caches fill
     samples = interleaved(rounds, contestants, workspace)
     rates = {name: [len(urls) / seconds for seconds in times] for name, times in samples.items()}
     report.add(f"decode: {what}, worker", median(rates["worker"]), "images/s", samples=rates["worker"])
+    report.add(f"decode: {what}, 1,000 images a process", median(rates["shared"]), "images/s", samples=rates["shared"])
+    costs = [isolated / shared for isolated, shared in zip(rates["worker"], rates["shared"])]
+    report.add(f"decode: {what}, one image a process / 1,000", median(costs), "x", samples=costs)
     name = f"decode: {what}, {processes} processes with pyvips"
     report.add(name, median(rates["pool"]), "images/s", samples=rates["pool"])
     # For each round, since the machine's speed changes between rounds.

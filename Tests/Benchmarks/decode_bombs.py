@@ -14,7 +14,7 @@ from worker import Worker, check, memory, request
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "HostTests"))
 
 from bomb_files import SMALL, Bomb, bombs, harmless  # noqa: E402
-from processes import children  # noqa: E402
+from processes import descendants  # noqa: E402
 
 
 def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None:
@@ -34,11 +34,11 @@ def run(report: Report, workspace: Workspace, worker: Path, rounds: int) -> None
 
 def one(worker: Path, directory: Path, small: str, url: str, bomb: Bomb) -> Tuple[float, float]:
     """Milliseconds to the answer; and by how much the peak of worker and decoder is above what they had before, in MB."""
-    running = Worker(worker, directory / "cache", "--decoders", "1")
+    running = Worker(worker, directory / "cache", "--decoders", "1", "--decoder-lifetime", "1000")
     try:
         _, answer = running.converse(request(1, "load", url=small, **SMALL), 1)
         check(answer, 1, width=8)
-        processes = [running.process.pid, *children(running.process.pid)]
+        processes = [running.process.pid, *descendants(running.process.pid)]
         before = sum(memory(process)["VmRSS"] for process in processes)
         took, answer = running.converse(request(2, "load", url=url, **bomb.params), 1)
         peak = sum(memory(process)["VmHWM"] for process in processes)
