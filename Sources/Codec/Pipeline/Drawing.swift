@@ -57,10 +57,10 @@ struct Drawing {
   /// The generic CSS font families of text. A font must be opened before the sandbox closes.
   private static let families = ["sans-serif", "serif", "monospace"]
 
-  /// Images of one pixel, as `data:` URLs: in the formats for which gdk-pixbuf opens a loader, a drawing, and one
-  /// without a media type, for which GIO opens the table of file types.
+  /// Images of one pixel, as `data:` URLs, in the formats for which gdk-pixbuf opens a loader, and a drawing. An image
+  /// without a media type is not drawn: GIO looks at the files with its types again every five seconds, and may not.
   private static let images = [
-    "image/gif;base64,\(pixelInGIF)", "image/bmp;base64,\(pixelInBMP)", ";base64,\(pixelInGIF)",
+    "image/gif;base64,\(pixelInGIF)", "image/bmp;base64,\(pixelInBMP)",
     "image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22/%3E",
   ]
   private static let pixelInGIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
