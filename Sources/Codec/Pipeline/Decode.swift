@@ -14,12 +14,9 @@ struct Decode {
     vips_error_clear()
     do {
       return try perform()
-    } catch let error as DecodeError {
-      throw error
-    } catch let error as LibraryError {
-      throw input.refusal ?? error.asDecodeError
     } catch {
-      throw .io("\(error)")
+      if error is LibraryError, let refusal = input.refusal { throw refusal }
+      throw DecodeError(error)
     }
   }
 
@@ -53,9 +50,7 @@ struct Decode {
     }
     let rendering = try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha)
     let geometry = rendering.geometry
-    guard max(geometry.width, geometry.height) <= format.maxSide else {
-      throw DecodeError.tooManyPixels("a side of the result is longer than \(format.maxSide) pixels")
-    }
+    try geometry.check(for: format)
     var picture = try frames > 1 ? rendering.animation() : rendering.still()
     if request.wantsPlaceholder {
       // In memory, because both outputs read it.

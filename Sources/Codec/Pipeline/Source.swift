@@ -16,11 +16,11 @@ struct Source {
   let orientation: Int
   private let strictness: VipsFailOn
   private let allFrames: Bool
-  private let maxPixels: Int
+  private let limit: PixelLimit
 
   init(request: CodecRequest, input file: Input) throws {
     (input, format) = try file.innermost(request.format)
-    maxPixels = request.maxPixels
+    limit = PixelLimit(request)
     allFrames = request.output == .check || request.transform.frames == .all
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
     orientation = request.orientation
@@ -28,15 +28,15 @@ struct Source {
       let header = try input.header(format)
       let all = allFrames ? header.frames : 1
       let size = (width: header.width ?? 0, height: header.height ?? 0)
-      try Self.check(width: size.width, height: size.height * all, maxPixels: maxPixels)
+      try limit.check(width: size.width, height: size.height * all)
       // A check decodes the frames one at a time.
       let isCheck = request.output == .check
-      try input.decode(format, size: size, frames: all, isOneByOne: isCheck, maxPixels: maxPixels)
+      try input.decode(format, size: size, frames: all, isOneByOne: isCheck, maxPixels: request.maxPixels)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
     (width, height) = (picture.width, picture.height / frames)
-    try check(width: width, height: height * frames)
+    try limit.check(width: width, height: height * frames)
     guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
   }
 
@@ -45,15 +45,7 @@ struct Source {
   var orientedHeight: Int { isTurned ? width : height }
 
   func geometry(_ transform: Transform) throws(DecodeError) -> Geometry {
-    let geometry: Geometry
-    do throws(GeometryError) {
-      geometry = try transform.geometry(width: orientedWidth, height: orientedHeight)
-    } catch {
-      throw .cropOutside(error.description)
-    }
-    try check(width: geometry.width, height: geometry.height * frames)
-    try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)
-    return geometry
+    try limit.geometry(transform, width: orientedWidth, height: orientedHeight, frames: frames)
   }
 
   func layout(_ geometry: Geometry) -> StoredLayout {
@@ -102,15 +94,5 @@ struct Source {
   func jpegReader(isStrict: Bool = false) throws(LibraryError) -> JPEGReader? {
     guard format == .jpeg, strictness == VIPS_FAIL_ON_ERROR else { return nil }
     return try input.jpegReader(isStrict: isStrict)
-  }
-
-  private func check(width: Int, height: Int) throws(DecodeError) {
-    try Self.check(width: width, height: height, maxPixels: maxPixels)
-  }
-
-  private static func check(width: Int, height: Int, maxPixels: Int) throws(DecodeError) {
-    guard height <= maxPixels / max(1, width) else {
-      throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")
-    }
   }
 }

@@ -9,12 +9,8 @@ enum PlainJPEG {
   static func reply(to request: CodecRequest, _ file: InputFile, _ output: OutputFile?) -> CodecReply {
     do {
       return try decode(request, file, output).map { .done($0) } ?? .needs(.common)
-    } catch let error as DecodeError {
-      return .failed(error)
-    } catch let error as LibraryError {
-      return .failed(error.asDecodeError)
     } catch {
-      return .failed(.io("\(error)"))
+      return .failed(DecodeError(error))
     }
   }
 
@@ -24,15 +20,18 @@ enum PlainJPEG {
     try JPEGScreening.check(file.bytes)
     let reader = try JPEGReader(file.bytes, isStrict: request.output == .check)
     guard reader.isPlain else { return nil }
+    let limit = PixelLimit(request)
     let (width, height) = reader.size
-    try request.check(width: width, height: height)
+    try limit.check(width: width, height: height)
     var decoded = Decoded()
     let isTurned = request.orientation >= 5
     (decoded.sourceWidth, decoded.sourceHeight) = isTurned ? (height, width) : (width, height)
     if request.output == .check {
       try reader.readAll()
     } else {
-      let geometry = try request.geometry(width: decoded.sourceWidth, height: decoded.sourceHeight)
+      let geometry = try limit.geometry(
+        request.transform, width: decoded.sourceWidth, height: decoded.sourceHeight)
+      if request.output == .encoded { try geometry.check(for: .jpeg) }
       guard let rows = try rows(of: reader, request, geometry) else { return nil }
       (decoded.width, decoded.height) = (geometry.width, geometry.height)
       try write(rows, of: request, to: output, &decoded)
@@ -62,35 +61,12 @@ enum PlainJPEG {
   private static func rows(of reader: JPEGReader, _ request: CodecRequest, _ geometry: Geometry) throws -> PixelRows? {
     let stored = StoredLayout(geometry, of: .jpeg, size: reader.size, orientation: request.orientation)
     let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
-    if stored.isScaled {
-      guard stored.needsLittleMemory else { return nil }
-      let size = (width: stored.scaledWidth, height: stored.scaledHeight)
-      let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
-      return PixelRows(resampler, size: size).oriented(request.orientation).cut(part)
+    guard stored.isScaled else {
+      return try PixelRows(reader, stored.crop).oriented(request.orientation).cut(part)
     }
-    if request.orientation == 1 { return PixelRows(reader, stored.crop).cut(part) }
-    return PixelRows(try reader.pixels(stored.crop), of: stored.crop).oriented(request.orientation).cut(part)
-  }
-}
-
-extension CodecRequest {
-  /// Checked against the limits.
-  fileprivate func geometry(width: Int, height: Int) throws -> Geometry {
-    let geometry: Geometry
-    do throws(GeometryError) { geometry = try transform.geometry(width: width, height: height) } catch {
-      throw DecodeError.cropOutside(error.description)
-    }
-    try check(width: geometry.width, height: geometry.height)
-    try check(width: geometry.scaledWidth, height: geometry.scaledHeight)
-    if output == .encoded, max(geometry.width, geometry.height) > ImageFormat.jpeg.maxSide {
-      throw DecodeError.tooManyPixels("a side of the result is longer than \(ImageFormat.jpeg.maxSide) pixels")
-    }
-    return geometry
-  }
-
-  fileprivate func check(width: Int, height: Int) throws(DecodeError) {
-    if height > maxPixels / max(1, width) {
-      throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")
-    }
+    guard stored.needsLittleMemory else { return nil }
+    let size = (width: stored.scaledWidth, height: stored.scaledHeight)
+    let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
+    return try PixelRows(resampler, size: size).oriented(request.orientation).cut(part)
   }
 }

@@ -26,3 +26,14 @@ package struct LibraryError: Error {
     "out of memory", "Out of memory", "nsufficient memory", "to allocate",
   ]
 }
+
+extension DecodeError {
+  /// The answer to an error of a decode.
+  package init(_ error: any Error) {
+    switch error {
+    case let error as DecodeError: self = error
+    case let error as LibraryError: self = error.asDecodeError
+    default: self = .io("\(error)")
+    }
+  }
+}

@@ -22,12 +22,6 @@ struct PixelRows {
     self.init(resampler.bytes, owner: resampler, width: size.width, height: size.height)
   }
 
-  init(_ pixels: [UInt8], of crop: Transform.Crop) {
-    let memory = PixelMemory(pixels.count)
-    memory.bytes.copyBytes(from: pixels)
-    self.init(UnsafeRawBufferPointer(memory.bytes), owner: memory, width: crop.width, height: crop.height)
-  }
-
   private init(_ bytes: UnsafeRawBufferPointer, owner: AnyObject, width: Int, height: Int) {
     source = .bytes(bytes, owner: owner)
     (bands, sourceWidth) = (bytes.count / (width * height), width)
@@ -65,18 +59,24 @@ struct PixelRows {
     return rows
   }
 
-  /// Oriented upright; `orientation` is as in EXIF. The rows must be in memory, and not a part.
-  func oriented(_ orientation: Int) -> PixelRows {
-    guard (2...8).contains(orientation), case .bytes(let bytes, let owner) = source else { return self }
+  /// Oriented upright; `orientation` is as in EXIF.
+  func oriented(_ orientation: Int) throws -> PixelRows {
+    guard (2...8).contains(orientation) else { return self }
+    let stored = PixelMemory(width * height * bands)
+    var end = stored.bytes.baseAddress!
+    try forEach { row in
+      end.copyMemory(from: row.baseAddress!, byteCount: row.count)
+      end += row.count
+    }
     let isTurned = orientation >= 5
     let (newWidth, newHeight) = isTurned ? (height, width) : (width, height)
     // The steps in the source for a step to the right and a step down in the result.
     let (right, down) = isTurned ? (width * bands, bands) : (bands, width * bands)
     let isMirrored = [2, 3, 6, 7].contains(orientation)
     let isUpsideDown = [3, 4, 7, 8].contains(orientation)
-    let result = PixelMemory(bytes.count)
-    withExtendedLifetime(owner) {
-      let source = bytes.bindMemory(to: UInt8.self).baseAddress!
+    let result = PixelMemory(stored.bytes.count)
+    withExtendedLifetime(stored) {
+      let source = stored.bytes.bindMemory(to: UInt8.self).baseAddress!
       var target = result.bytes.bindMemory(to: UInt8.self).baseAddress!
       for y in 0..<newHeight {
         let row = source + (isUpsideDown ? newHeight - 1 - y : y) * down

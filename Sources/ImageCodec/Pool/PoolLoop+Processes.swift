@@ -164,14 +164,11 @@ extension PoolLoop {
       conclude(assignment, of: process, .success(decoded))
     case .failed(let error): conclude(assignment, of: process, .failure(error))
     case .needs(let libraries):
-      guard !process.libraries.include(libraries), let task = pending[assignment.ticket], task.needed == nil else {
-        return false
-      }
+      guard !process.libraries.include(libraries), pending[assignment.ticket]?.needed == nil else { return false }
       release(process, hasFailed: false)
       assignment.files.discardOutput()
       pending[assignment.ticket]?.needed = libraries
-      queue.finish(assignment.ticket)
-      queue.add(assignment.ticket, priority: task.priority, pixels: task.task.pixels)
+      requeue(assignment.ticket)
     case .ready, .ended: return false
     }
     return true
@@ -242,11 +239,17 @@ extension PoolLoop {
       // Without a task if that is answered already.
       guard let task = pending[assignment.ticket] else { return }
       statistics.crashed += 1
-      queue.finish(assignment.ticket)
-      if task.isRetried { return answer(assignment.ticket, .failure(.crashed)) }
+      if task.isRetried { return finish(assignment.ticket, .failure(.crashed)) }
       pending[assignment.ticket]?.isRetried = true
-      queue.add(assignment.ticket, priority: task.priority, pixels: task.task.pixels)
+      requeue(assignment.ticket)
     }
+  }
+
+  /// Has a task that ran wait again, for another decoder.
+  private func requeue(_ ticket: DecodeTicket) {
+    guard let pending = pending[ticket] else { return }
+    queue.finish(ticket)
+    queue.add(ticket, priority: pending.priority, pixels: pending.task.pixels)
   }
 }
 
