@@ -21,20 +21,9 @@ final class ScriptedServer: @unchecked Sendable {
   ///   - greeting: sent before any request arrives; nil ends the connection.
   ///   - script: called for each request of each connection, on one thread per connection.
   init(greeting: String? = "", _ script: @escaping Script) {
-    let listener = socket(AF_INET, streamSocket, 0)
-    self.listener = listener
-    var address = sockaddr_in()
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        precondition(bind(listener, address, length) == 0)
-        precondition(listen(listener, 512) == 0)
-        precondition(getsockname(listener, address, &length) == 0)
-      }
-    }
-    port = Int(UInt16(bigEndian: address.sin_port))
+    let socket = LoopbackSocket.listening()
+    let listener = socket.descriptor
+    (self.listener, port) = (listener, Int(socket.port))
     startThread(name: "listener") { [state] in
       while true {
         let socket = accept(listener, nil, nil)

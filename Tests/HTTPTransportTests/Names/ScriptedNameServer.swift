@@ -50,22 +50,8 @@ final class ScriptedNameServer: @unchecked Sendable {
 
   init(_ script: @escaping Script) {
     self.script = script
-    listener = makeSocket(AF_INET, streamSocket, 0)
-    socket = makeSocket(AF_INET, datagramSocket, 0)
-    var address = sockaddr_in()
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    let (listener, socket) = (listener, socket)
-    withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        precondition(bind(listener, address, length) == 0)
-        precondition(listen(listener, 512) == 0)
-        precondition(getsockname(listener, address, &length) == 0)
-        precondition(bind(socket, address, length) == 0)
-      }
-    }
-    port = Int(UInt16(bigEndian: address.sin_port))
+    let (listener, socket, port) = Self.sockets()
+    (self.listener, self.socket, self.port) = (listener, socket, port)
     startThread(name: "names") { [weak self] in
       var buffer = [UInt8](repeating: 0, count: 4096)
       while true {
@@ -98,6 +84,18 @@ final class ScriptedNameServer: @unchecked Sendable {
         closeDescriptor(connection)
       }
       closeDescriptor(listener)
+    }
+  }
+
+  /// For TCP and UDP, with one port. Queries of other tests may have taken a port for UDP alone.
+  private static func sockets() -> (listener: Int32, socket: Int32, port: Int) {
+    while true {
+      let listener = LoopbackSocket.listening()
+      if let socket = LoopbackSocket(datagramSocket, port: listener.port) {
+        return (listener.descriptor, socket.descriptor, Int(listener.port))
+      }
+      guard errno == EADDRINUSE else { fatalError("no socket for UDP: \(String(cString: strerror(errno)))") }
+      closeDescriptor(listener.descriptor)
     }
   }
 
@@ -175,5 +173,4 @@ final class ScriptedNameServer: @unchecked Sendable {
 }
 
 // These names have other meanings inside the class.
-private let makeSocket: @Sendable (Int32, Int32, Int32) -> Int32 = { socket($0, $1, $2) }
 private let closeDescriptor: @Sendable (Int32) -> Void = { _ = close($0) }
