@@ -152,6 +152,7 @@ struct CoalescingTests {
       scene.loader.isPaused = false
       _ = scene.loader.advance()
     }()
+    await scene.look()
     #expect(scene.witness.ends(of: ids) == [["memory"], ["memory"], ["memory"]])
     #expect(await scene.isSpotlessAtTheEnd())
   }
