@@ -17,6 +17,9 @@ extension Input {
       throw .unsupportedFormat("the decoder reads TIFFs in YCbCr only if they are JPEG-compressed")
     case .avif where HEIFMinimized.isIn(self), .heic where HEIFMinimized.isIn(self):
       throw .unsupportedFormat("minimized image boxes are not supported")
+    case .heic:
+      guard let references = HEIFReferences(self), let replacement = references.describingOneImage else { return self }
+      return Input(copying: try EncodedFile(copying: bytes, with: replacement, in: references.range))
     case .jxl:
       // libvips 8.14 returns the last frame. libvips 8.17 supports frames.
       if JXLHeader.isAnimated(self) { throw .unsupportedFormat("animations in JPEG XL are not supported") }

@@ -40,9 +40,7 @@ struct HEIFItem {
     var boxes = BoxSequence(in: meta, skipping: 4)
     while let box = try boxes.next(&reader) {
       if box.name == "pitm" {
-        let isShort = try reader.uint8(box.content.lowerBound) == 0
-        let start = box.content.lowerBound + 4
-        primary = isShort ? try reader.big16(start) : try reader.big32(start)
+        primary = try Self.primary(&reader, in: box)
       } else if box.name == "iprp", properties.isEmpty {
         var inner = BoxSequence(in: box)
         while let part = try inner.next(&reader) {
@@ -69,6 +67,15 @@ struct HEIFItem {
     let inOrder = format == .avif ? turns.filter { $0.name == "irot" } + turns.filter { $0.name == "imir" } : turns
     for box in inOrder { try apply(box, &reader) }
     guard width > 0, height > 0 else { throw .impossible("the primary image has no size") }
+  }
+
+  /// The number of the primary item.
+  ///
+  /// - Parameter box: the box `pitm`.
+  static func primary(_ reader: inout HeaderReader, in box: BoxSequence.Box) throws(ImageHeaderError) -> Int {
+    let isShort = try reader.uint8(box.content.lowerBound) == 0
+    let start = box.content.lowerBound + 4
+    return isShort ? try reader.big16(start) : try reader.big32(start)
   }
 
   private mutating func apply(_ property: BoxSequence.Box, _ reader: inout HeaderReader) throws(ImageHeaderError) {
