@@ -116,6 +116,7 @@ extension LibraryError {
   init() {
     let lines = String(cString: vips_error_buffer()).split(separator: "\n")
     vips_error_clear()
-    self.init(lines.first ?? "the image cannot be decoded")
+    // libheif looks beyond the end of a file without need, and tells its reason afterwards.
+    self.init(lines.first { !$0.contains(": bad seek to ") } ?? lines.first ?? "the image cannot be decoded")
   }
 }

@@ -59,6 +59,13 @@ struct HEIFReferencesTests {
     #expect(try await exif(of: file)?[.make] == nil)
   }
 
+  @Test func `an error has libheif's reason`() async throws {
+    let file = try Self.replacing(Array("hvcC".utf8), by: Array("skip".utf8))
+    let outcome = await decoding.run(try decoding.task(file, .check))
+    guard case .failure(let error) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    #expect("\(error)".contains("heif: "), "\(error)")
+  }
+
   @Test(arguments: [false, true]) func `the references keep their length`(isLong: Bool) throws {
     func reference(_ type: String, from: Int, to targets: [Int]) -> [UInt8] {
       Self.reference(type, from: from, to: targets, isLong: isLong)
