@@ -384,6 +384,8 @@ struct VariantTests {
     }()
     let counts = try scene.disk.onDisk { [pixels = scene.disk.pixels] in pixels.assumeIsolated { $0.counts } }
     #expect(counts == PixelFolder.Counts())
+    // The loading thread answers after the disk.
+    await { @LoadingActor in }()
     #expect(released.all == [1, 0, 1])
     #expect(!FileManager.default.fileExists(atPath: path))
     #expect(await scene.isIdle)
