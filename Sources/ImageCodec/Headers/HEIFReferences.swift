@@ -1,9 +1,9 @@
 /// The references between the items of a HEIC (`iref`, ISO/IEC 14496-12 section 8.11.12).
 package struct HEIFReferences {
   private struct Reference {
-    var type: [UInt8]
+    let type: [UInt8]
     let from: Int
-    var targets: [Int]
+    let targets: [Int]
   }
 
   /// The place of the references in the file, behind the header of the box.
@@ -42,7 +42,8 @@ package struct HEIFReferences {
     idLength = try reader.uint8(list.content.lowerBound) == 0 ? 2 : 4
     var position = range.lowerBound
     while position < range.upperBound {
-      // libheif does not use the length of a box in the list.
+      // A length of 1 means that another of 64 bits follows. Other lengths are ignored, as in libheif: the next
+      // reference follows the last target.
       guard try reader.big32(position) != 1 else { return nil }
       let count = try reader.big16(position + 8 + idLength)
       var ids: [Int] = []
