@@ -21,7 +21,7 @@ let package = Package(
   products: [
     .executable(name: "imageworker", targets: ["imageworker"]),
     .executable(name: "imageworker-codec", targets: ["imageworker-codec"]),
-    .executable(name: "imageworker-jpeg", targets: ["imageworker-jpeg"]),
+    .executable(name: "imageworker-plain", targets: ["imageworker-plain"]),
   ],
   dependencies: [],
   targets: [
@@ -59,12 +59,14 @@ let package = Package(
       ]),
     module("ImageCodec", uses: ["ImageTypes", "Text", "Threads", "Platform", "CSystem", "CZlib"]),
     module("ImageTypes"),
-    module("CodecCore", uses: ["ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG"]),
+    module(
+      "CodecCore",
+      uses: ["ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG", "CDeflate", "CZlib"]),
     module(
       "Codec",
-      uses: ["CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CAVIF", "CRSVG", "CZlib"]),
+      uses: ["CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CAVIF", "CRSVG"]),
     .executableTarget(
-      name: "imageworker-jpeg",
+      name: "imageworker-plain",
       dependencies: ["CodecCore"],
       linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(platforms: [.linux], configuration: .release))]
     ),
@@ -81,6 +83,8 @@ let package = Package(
     .systemLibrary(name: "CVectors"),
     .systemLibrary(name: "CVips", pkgConfig: "vips", providers: [.apt(["libvips-dev"]), .brew(["vips"])]),
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
+    .systemLibrary(
+      name: "CDeflate", pkgConfig: "libdeflate", providers: [.apt(["libdeflate-dev"]), .brew(["libdeflate"])]),
     .systemLibrary(name: "CAVIF", pkgConfig: "libavif", providers: [.apt(["libavif-dev"]), .brew(["libavif"])]),
     .systemLibrary(
       name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),

@@ -27,8 +27,13 @@ static inline int cvips_load_webp(VipsSource *source, VipsImage **out, VipsFailO
 
 // MARK: Reading rows from a callback
 
-/// Writes the next row. Returns NULL on success, or the error text.
-typedef const char *(*cvips_read_row)(void *context, unsigned char *row);
+/// Writes the next row. Returns 0 on success, and otherwise calls `cvips_fail` before it returns -1.
+typedef int (*cvips_read_row)(void *context, unsigned char *row);
+
+static inline int cvips_fail(const char *text) {
+  vips_error("rows", "%s", text);
+  return -1;
+}
 
 typedef struct {
   cvips_read_row read;
@@ -39,81 +44,27 @@ typedef struct {
 static inline int cvips_rows_generate(VipsRegion *out, void *sequence, void *client, void *other, gboolean *stop) {
   cvips_rows *rows = (cvips_rows *)client;
   for (int y = out->valid.top; y < VIPS_RECT_BOTTOM(&out->valid); y++) {
-    const char *failure = y == rows->next++ ? rows->read(rows->context, VIPS_REGION_ADDR(out, 0, y)) : "out of order";
-    if (failure) {
-      vips_error("cvips_rows", "%s", failure);
-      return -1;
-    }
+    if (y != rows->next++) return cvips_fail("out of order");
+    if (rows->read(rows->context, VIPS_REGION_ADDR(out, 0, y))) return -1;
   }
   return 0;
 }
 
-/// An image of bytes that are read from the top on demand, with the same meaning as in `in`. `context` must outlive the
-/// result.
-static inline int cvips_from_rows(VipsImage *in, VipsImage **out, int width, int height, cvips_read_row read,
+/// An image whose rows are read from the top on demand. `context` must outlive it. The profile, if there is one, is
+/// copied.
+static inline int cvips_from_rows(VipsImage **out, int width, int height, int bands, VipsBandFormat format,
+                                  VipsInterpretation space, const void *profile, size_t length, cvips_read_row read,
                                   void *context) {
   VipsImage *source = vips_image_new();
   cvips_rows *rows = VIPS_NEW(source, cvips_rows);
-  const void *profile;
-  size_t length;
-  vips_image_init_fields(source, width, height, vips_image_get_bands(in), VIPS_FORMAT_UCHAR, VIPS_CODING_NONE, in->Type,
-                         1.0, 1.0);
-  if (vips_image_get_typeof(in, VIPS_META_ICC_NAME) &&
-      !vips_image_get_blob(in, VIPS_META_ICC_NAME, &profile, &length))
-    vips_image_set_blob_copy(source, VIPS_META_ICC_NAME, profile, length);
+  vips_image_init_fields(source, width, height, bands, format, VIPS_CODING_NONE, space, 1.0, 1.0);
+  if (profile) vips_image_set_blob_copy(source, VIPS_META_ICC_NAME, profile, length);
   if (rows) *rows = (cvips_rows){read, context, 0};
   int result = !rows || vips_image_pipelinev(source, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
                vips_image_generate(source, NULL, cvips_rows_generate, NULL, rows, NULL) ||
                vips_sequential(source, out, "tile_height", 8, NULL);
   g_object_unref(source);
   return result ? -1 : 0;
-}
-
-// MARK: Checking before the last rows
-
-/// Returns a value other than 0 if the last rows may be read.
-typedef int (*cvips_gate)(void *context);
-
-typedef struct {
-  cvips_gate gate;
-  void *context;
-} cvips_gated;
-
-static inline int cvips_gated_generate(VipsRegion *out, void *sequence, void *image, void *client, gboolean *stop) {
-  VipsRegion *in = (VipsRegion *)sequence;
-  cvips_gated *gated = (cvips_gated *)client;
-  VipsRect *wanted = &out->valid;
-  // libvips reads PNGs in strips of 16 rows.
-  int last = (out->im->Ysize - 1) / 16 * 16;
-  if (VIPS_RECT_BOTTOM(wanted) > last) {
-    VipsRect upper = *wanted;
-    upper.height = last - wanted->top;
-    if (upper.height > 0 && vips_region_prepare(in, &upper)) return -1;
-    if (!gated->gate(gated->context)) {
-      vips_error("cvips_gated", "the last rows may not be read");
-      return -1;
-    }
-  }
-  return vips_region_prepare(in, wanted) || vips_region_region(out, in, wanted, wanted->left, wanted->top) ? -1 : 0;
-}
-
-/// The same image, which calls `gate`, on any thread, after all rows but the last have been read and before those.
-static inline int cvips_gated_end(VipsImage *in, VipsImage **out, cvips_gate gate, void *context) {
-  VipsImage *result = vips_image_new();
-  cvips_gated *gated = VIPS_NEW(result, cvips_gated);
-  g_object_ref(in);
-  vips_object_local(result, in);
-  if (gated) {
-    gated->gate = gate;
-    gated->context = context;
-  }
-  if (!gated || vips_image_pipelinev(result, VIPS_DEMAND_STYLE_THINSTRIP, in, NULL) ||
-      vips_image_generate(result, vips_start_one, cvips_gated_generate, vips_stop_one, in, gated)) {
-    g_object_unref(result);
-    return -1;
-  }
-  *out = result;
-  return 0;
 }
 
 // MARK: Operations
@@ -279,7 +230,8 @@ static inline int cvips_stack(VipsImage **in, VipsImage **out, int count) {
 
 // MARK: Writing. No metadata; pixels are sRGB by then and need no profile.
 
-// Filtering makes files less than half as large. A level above 4 takes three times as long without any gain.
+// For rows of more than 64 MB. Filtering makes files less than half as large. A level above 4 takes three times as long
+// without any gain.
 static inline int cvips_save_png(VipsImage *in, void **bytes, size_t *length) {
   return vips_pngsave_buffer(in, bytes, length, "strip", TRUE, "compression", 4, "filter",
                              VIPS_FOREIGN_PNG_FILTER_ALL, NULL);
@@ -311,8 +263,6 @@ static inline int cvips_save_lossless_jxl(VipsImage *in, void **bytes, size_t *l
 static inline void *cvips_region_row(VipsRegion *region, int y) { return VIPS_REGION_ADDR(region, 0, y); }
 
 static inline void cvips_unref(void *object) { g_object_unref(object); }
-
-static inline void cvips_ref(void *object) { g_object_ref(object); }
 
 static inline gboolean cvips_has_operation(const char *name) { return vips_type_find("VipsOperation", name) != 0; }
 

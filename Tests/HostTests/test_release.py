@@ -27,7 +27,7 @@ from processes import children
 
 OPERATING = ROOT / "examples" / "operating"
 WORKER = Path(os.environ.get("IMAGEWORKER", ROOT / ".build" / "release" / "imageworker")).resolve()
-BINARIES = ("imageworker", "imageworker-codec", "imageworker-jpeg")
+BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 KNOWS_SELF_TEST = False
 FLOOR = (2, 36)
 DRAWING = "data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='90'%20height='60'/%3E"

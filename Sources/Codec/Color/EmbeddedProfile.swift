@@ -1,4 +1,5 @@
 internal import CVips
+internal import CodecCore
 
 /// The usable parts of a picture's ICC profile, according to its header and tag table (ICC.1:2022 section 7).
 struct EmbeddedProfile {

@@ -12,12 +12,7 @@ struct Decode {
   func run() throws(DecodeError) -> Decoded {
     // Removes warnings about earlier images.
     vips_error_clear()
-    do {
-      return try perform()
-    } catch {
-      if error is LibraryError, let refusal = input.refusal { throw refusal }
-      throw DecodeError(error)
-    }
+    do { return try perform() } catch { throw DecodeError(error) }
   }
 
   private func perform() throws -> Decoded {

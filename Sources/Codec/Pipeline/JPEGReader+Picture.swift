@@ -1,4 +1,5 @@
 internal import CJPEG
+internal import CVips
 internal import CodecCore
 
 extension JPEGReader {
@@ -8,13 +9,15 @@ extension JPEGReader {
   /// - Parameter header: the picture that libvips opens of the same file, which gives the meaning of the pixels.
   func picture(like header: Picture, shrink: Int) throws(LibraryError) -> Picture {
     try check(cjpeg_start(reader, Int32(shrink)))
-    return try header.reading(
+    return try Picture.reading(
       width: Int(reader.pointee.jpeg.output_width), height: Int(reader.pointee.jpeg.output_height),
+      bands: header.bands, format: VIPS_FORMAT_UCHAR, space: vips_image_get_interpretation(header.pointer),
+      profile: header.profile,
       { context, row in
         let reader = context.unsafelyUnwrapped.assumingMemoryBound(to: cjpeg_reader.self)
-        guard let row, cjpeg_read_row(reader, row) != 0 else { return cjpeg_message(reader) }
+        guard let row, cjpeg_read_row(reader, row) != 0 else { return cvips_fail(cjpeg_message(reader)) }
         cjpeg_look_for_end(reader)
-        return nil
+        return 0
       }, reader)
   }
 }

@@ -11,6 +11,7 @@ extension Picture {
   ///   - isLossless: whether a WebP or JPEG XL is lossless and ignores the quality.
   func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
+    if format == .png, let file = try png() { return file }
     if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
@@ -54,6 +55,13 @@ extension Picture {
     }
     return try AVIFWriter.file(
       pixels.base.assumingMemoryBound(to: UInt8.self), width: width, height: height, bands: bands, quality: quality)
+  }
+
+  /// Nil if the picture is too large to be compressed at once.
+  private func png() throws -> EncodedFile? {
+    guard let writer = try PNGWriter(width: width, height: height, bands: bands) else { return nil }
+    try forEachRows { writer.write($0) }
+    return try writer.finish()
   }
 
   /// If there are two bands that are not grey and alpha, only the first is written: they come from a JPEG of two

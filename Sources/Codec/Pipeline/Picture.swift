@@ -31,25 +31,25 @@ final class Picture {
   var interpretation: VipsInterpretation { vips_image_guess_interpretation(pointer) }
   var hasAlpha: Bool { vips_image_hasalpha(pointer) != 0 }
   var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
+  /// The ICC profile; nil without any.
+  var profile: [UInt8]? { blob("icc-profile-data") }
   /// The profile, if its number of colours fits the bands: libvips would apply a grey profile to the first of three
   /// bands (ICC.1:2022 section 7.2.6). An RGB profile also fits grey, as equal colours.
   var fittingProfile: EmbeddedProfile? {
-    var data: UnsafeRawPointer?
-    var length = 0
-    guard hasProfile, vips_image_get_blob(pointer, "icc-profile-data", &data, &length) == 0, let data,
-      let profile = EmbeddedProfile(UnsafeRawBufferPointer(start: data, count: length)),
+    guard let profile = profile.flatMap({ bytes in bytes.withUnsafeBytes { EmbeddedProfile($0) } }),
       profile.colors == bands || bands == 1 && profile.isRGB
     else { return nil }
     return profile
   }
 
   /// The EXIF data that the loader found; empty without any.
-  var exif: [UInt8] {
+  var exif: [UInt8] { blob("exif-data") ?? [] }
+
+  private func blob(_ name: String) -> [UInt8]? {
     var data: UnsafeRawPointer?
     var length = 0
-    guard vips_image_get_typeof(pointer, "exif-data") != 0,
-      vips_image_get_blob(pointer, "exif-data", &data, &length) == 0, let data
-    else { return [] }
+    guard vips_image_get_typeof(pointer, name) != 0, vips_image_get_blob(pointer, name, &data, &length) == 0, let data
+    else { return nil }
     return [UInt8](UnsafeRawBufferPointer(start: data, count: length))
   }
 
@@ -119,12 +119,15 @@ final class Picture {
     return copy
   }
 
-  /// Pixels of bytes that `read` provides row by row on demand, with the same meaning as in this picture. The context
-  /// must outlive them.
-  func reading(
-    width: Int, height: Int, _ read: @escaping cvips_read_row, _ context: UnsafeMutableRawPointer
+  /// Pixels that `read` provides row by row on demand. The context must outlive them.
+  static func reading(
+    width: Int, height: Int, bands: Int, format: VipsBandFormat, space: VipsInterpretation, profile: [UInt8]?,
+    _ read: @escaping cvips_read_row, _ context: UnsafeMutableRawPointer
   ) throws(LibraryError) -> Picture {
-    try map { cvips_from_rows($0, $1, Int32(width), Int32(height), read, context) }
+    try make {
+      cvips_from_rows(
+        $0, Int32(width), Int32(height), Int32(bands), format, space, profile, profile?.count ?? 0, read, context)
+    }
   }
 
   /// Reads all rows from the top, several at a time.

@@ -59,7 +59,7 @@ struct Source {
   /// Whether the image is line art or pixel art: the file has a palette, and its pixels take at most 4 kB plus one bit
   /// each. Photographs with few colours take more.
   var isArtwork: Bool {
-    let hasPalette = format == .gif || format == .png && PNGScreening(input.bytes).hasPalette
+    let hasPalette = format == .gif || format == .png && (try? PNGReader(input.bytes))?.hasPalette == true
     guard hasPalette, let framesInFile = try? input.header(format).frames else { return false }
     return input.bytes.count <= 4096 + width * height / 8 * framesInFile
   }
@@ -74,7 +74,7 @@ struct Source {
   }
 
   /// The image opened again, to be read from its top. Each side may be reduced by up to `shrink`.
-  func reopened(shrink: Int) throws(LibraryError) -> Picture {
+  func reopened(shrink: Int) throws -> Picture {
     if let reader = try jpegReader() { return try reader.picture(like: picture, shrink: shrink) }
     return try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }

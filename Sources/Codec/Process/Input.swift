@@ -13,8 +13,8 @@ final class Input {
   private var drawn: [Raster] = []
   /// The reader that decoded the first frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
-  private var ends: [TrailingDataGuard] = []
   private var jpegReaders: [JPEGReader] = []
+  private var pngReaders: [PNGReader] = []
 
   init(_ file: InputFile) { (bytes, self.file) = (file.bytes, file) }
 
@@ -31,10 +31,11 @@ final class Input {
   ///   less.
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
-  ) throws(LibraryError) -> Picture {
+  ) throws -> Picture {
     if let raster { return try Picture.viewing(raster) }
     // A drawing has no pixels until its size is chosen.
     if let drawing { return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) } }
+    if format == .png { return try png() }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
     }
@@ -46,12 +47,14 @@ final class Input {
       default: cvips_load(loader, source, result, strictness)
       }
     }
-    if format == .tiff { return try picture.common(alpha: TIFFHeader.alpha(self)) }
-    guard format == .png else { return picture }
-    let colored = try picture.declared(PNGColors(of: bytes))
-    if PNGScreening(bytes).isInterlaced { return colored }
-    ends.append(TrailingDataGuard(of: bytes, readFrom: source))
-    return try ends[ends.count - 1].watch(colored)
+    return format == .tiff ? try picture.common(alpha: TIFFHeader.alpha(self)) : picture
+  }
+
+  /// Opens a PNG, or a frame of an animated one.
+  func png(frame: APNGScan.Frame? = nil) throws -> Picture {
+    let reader = try PNGReader(bytes, frame: frame)
+    pngReaders.append(reader)
+    return try reader.picture(PNGColors(of: bytes))
   }
 
   /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
@@ -104,9 +107,6 @@ final class Input {
     drawn.append(raster)
     return try Picture.viewing(raster)
   }
-
-  /// The reason that a picture could not be read to its end, if libvips does not know it.
-  var refusal: DecodeError? { ends.contains(where: \.hasExcessData) ? PNGScreening.refusal : nil }
 }
 
 extension Input: ByteSource {

@@ -26,7 +26,7 @@ enum Library {
       }
     }
     vips_operation_block_set("VipsForeignLoad", 1)
-    for name in ["Jpeg", "Png", "Webp", "Tiff", "Heif"] {
+    for name in ["Jpeg", "Webp", "Tiff", "Heif"] {
       vips_operation_block_set("VipsForeignLoad\(name)", 0)
     }
     vips_block_untrusted_set(1)
@@ -49,7 +49,7 @@ enum Library {
 
   private static func canDecode(_ format: ImageFormat) -> Bool {
     if format == .avif { return avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE.rawValue) != nil }
-    if format.isDecodedWhole { return true }
+    if format.isDecodedWhole || format == .png { return true }
     guard let loader = format.loader, has(loader) else { return false }
     switch format {
     case .heic: return HEIFCodecs.have("decoder", .hevc)
@@ -101,12 +101,11 @@ extension ImageFormat {
   var loader: String? {
     switch self {
     case .jpeg: "jpegload_source"
-    case .png: "pngload_source"
     case .webp: "webpload_source"
     case .heic: "heifload_source"
     case .tiff: "tiffload_source"
     case .jxl: "jxlload_source"
-    case .avif, .jp2, .gif, .bmp, .ico, .svg: nil
+    case .png, .avif, .jp2, .gif, .bmp, .ico, .svg: nil
     }
   }
 }

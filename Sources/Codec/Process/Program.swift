@@ -6,8 +6,8 @@ internal import ImageCodec
 public func codecMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
   let program = CodecProgram(
     start: { libraries in
-      // Started for JPEGs only in tests.
-      Library.start(libraries == .jpeg ? .common : libraries)
+      // Started for plain images only in tests.
+      Library.start(libraries == .plain ? .common : libraries)
       return Library.formats
     },
     decode: { request, file, output in

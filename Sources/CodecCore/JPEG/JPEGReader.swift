@@ -3,17 +3,17 @@ package import ImageCodec
 
 /// Decodes a JPEG with libjpeg instead of libvips: a small image takes less than half of the time
 /// (Tests/Benchmarks/README.md), and libjpeg reports damage.
-package final class JPEGReader {
+package final class JPEGReader: RowReader {
   package let reader: UnsafeMutablePointer<cjpeg_reader>
 
   /// The bands: 1 for grey, 3 for RGB.
   package var bands: Int { Int(reader.pointee.jpeg.output_components) }
 
   /// The bands of the file: 1 for grey, 3 for colours.
-  var storedBands: Int { Int(reader.pointee.jpeg.num_components) }
+  package var storedBands: Int { Int(reader.pointee.jpeg.num_components) }
 
   /// The size as it is stored.
-  var size: (width: Int, height: Int) {
+  package var size: (width: Int, height: Int) {
     (Int(reader.pointee.jpeg.image_width), Int(reader.pointee.jpeg.image_height))
   }
 
@@ -42,11 +42,6 @@ package final class JPEGReader {
     reader.deallocate()
   }
 
-  /// Decodes every pixel.
-  package func readAll() throws {
-    try forEachRow(above: Int(reader.pointee.jpeg.image_height)) { _, _ in }
-  }
-
   /// The pixels of a part of the image, one byte for each band.
   package func pixels(_ crop: Transform.Crop) throws -> [UInt8] {
     var pixels: [UInt8] = []
@@ -59,7 +54,7 @@ package final class JPEGReader {
   }
 
   /// Passes the rows above this one, with their numbers, in memory that holds one row.
-  func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) throws -> Void) throws {
+  package func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) throws -> Void) throws {
     try check(cjpeg_start(reader, 1))
     let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: Int(reader.pointee.jpeg.output_width) * bands + 1)
     defer { memory.deallocate() }

@@ -1,11 +1,27 @@
 internal import ImageCodec
 
-/// The rows of an image, or of a part of it: interleaved bytes in memory, or those that a JPEG reader decodes.
+/// Decodes the rows of an image.
+package protocol RowReader: AnyObject {
+  /// The size as it is stored.
+  var size: (width: Int, height: Int) { get }
+  /// The bands of a row, a byte each.
+  var storedBands: Int { get }
+
+  /// Passes the rows above this one, with their numbers, from the top. Once only. A row is valid during the call.
+  func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) throws -> Void) throws
+}
+
+extension RowReader {
+  /// Decodes every pixel.
+  package func readAll() throws { try forEachRow(above: size.height) { _, _ in } }
+}
+
+/// The rows of an image, or of a part of it: interleaved bytes in memory, or those that a reader decodes.
 struct PixelRows {
   private enum Source {
     /// In memory, with the owner of the bytes.
     case bytes(UnsafeRawBufferPointer, owner: AnyObject)
-    case reader(JPEGReader)
+    case reader(any RowReader)
   }
 
   private let source: Source
@@ -29,7 +45,7 @@ struct PixelRows {
   }
 
   /// A part of the image of the reader, which has not started. Its rows can be read once.
-  init(_ reader: JPEGReader, _ crop: Transform.Crop) {
+  init(_ reader: some RowReader, _ crop: Transform.Crop) {
     source = .reader(reader)
     (bands, sourceWidth, part) = (reader.storedBands, reader.size.width, crop)
   }
@@ -59,10 +75,26 @@ struct PixelRows {
     return rows
   }
 
+  /// Passes the rows without alpha, blended onto one colour (0xRRGGBB) as libvips does. Grey stays grey.
+  func forEachOpaque(on background: UInt32, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    guard bands.isMultiple(of: 2) else { return try forEach(body) }
+    let colors = [background >> 16 & 255, background >> 8 & 255, background & 255].suffix(bands - 1).map { Int($0) }
+    var opaque = [UInt8](repeating: 0, count: width * colors.count)
+    try forEach { row in
+      for x in 0..<width {
+        let alpha = Int(row[x * bands + colors.count])
+        for (band, color) in colors.enumerated() {
+          opaque[x * colors.count + band] = UInt8((Int(row[x * bands + band]) * alpha + color * (255 - alpha)) / 255)
+        }
+      }
+      try opaque.withUnsafeBytes(body)
+    }
+  }
+
   /// Oriented upright; `orientation` is as in EXIF.
   func oriented(_ orientation: Int) throws -> PixelRows {
     guard (2...8).contains(orientation) else { return self }
-    let stored = PixelMemory(width * height * bands)
+    let stored = try PixelMemory(width * height * bands)
     var end = stored.bytes.baseAddress!
     try forEach { row in
       end.copyMemory(from: row.baseAddress!, byteCount: row.count)
@@ -74,7 +106,7 @@ struct PixelRows {
     let (right, down) = isTurned ? (width * bands, bands) : (bands, width * bands)
     let isMirrored = [2, 3, 6, 7].contains(orientation)
     let isUpsideDown = [3, 4, 7, 8].contains(orientation)
-    let result = PixelMemory(stored.bytes.count)
+    let result = try PixelMemory(stored.bytes.count)
     withExtendedLifetime(stored) {
       let source = stored.bytes.bindMemory(to: UInt8.self).baseAddress!
       var target = result.bytes.bindMemory(to: UInt8.self).baseAddress!
@@ -89,12 +121,4 @@ struct PixelRows {
     }
     return PixelRows(UnsafeRawBufferPointer(result.bytes), owner: result, width: newWidth, height: newHeight)
   }
-}
-
-private final class PixelMemory {
-  let bytes: UnsafeMutableRawBufferPointer
-
-  init(_ count: Int) { bytes = .allocate(byteCount: count, alignment: 1) }
-
-  deinit { bytes.deallocate() }
 }

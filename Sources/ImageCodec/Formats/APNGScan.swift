@@ -20,6 +20,8 @@ package struct APNGScan {
     package var checked: Range<Int>
     /// The bytes of the frame's stream in this chunk.
     package var content: Range<Int>
+
+    package init(checked: Range<Int>, content: Range<Int>) { (self.checked, self.content) = (checked, content) }
   }
 
   /// The number of chunks after which the scan ends.
@@ -33,8 +35,6 @@ package struct APNGScan {
   private var left: Int
   /// The number of times that the animation plays; 0 means forever.
   package let plays: Int
-  /// The whole chunks before the pixels that determine the meaning of the pixels.
-  package let context: [Range<Int>]
   /// Whether the still image is the first frame.
   package let beginsWithStill: Bool
 
@@ -44,25 +44,20 @@ package struct APNGScan {
   init?(_ header: HeaderReader) throws(ImageHeaderError) {
     reader = header
     var (animation, hasControl, place): ((frames: Int, plays: Int)?, Bool, Int) = (nil, false, 33)
-    var context: [Range<Int>] = []
     for _ in 0..<Self.maxChunks {
       let length = try reader.big32(place)
       let name = try reader.name(place + 4)
       if name == "IDAT" || name == "IEND" { break }
-      let end = place + length + 12
       switch name {
       case "acTL" where length == 8 && animation == nil:
         animation = (try reader.big32(place + 8), try reader.big32(place + 12))
       case "fcTL": hasControl = true
-      case "PLTE", "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "cICP", "sBIT":
-        guard end <= reader.count else { throw .cut }
-        context.append(place..<end)
       default: break
       }
-      place = end
+      place += length + 12
     }
     guard let animation, animation.frames > 0 else { return nil }
-    (left, plays, self.context, beginsWithStill) = (animation.frames, animation.plays, context, hasControl)
+    (left, plays, beginsWithStill) = (animation.frames, animation.plays, hasControl)
   }
 
   /// Returns the next frame, or nil after the last.

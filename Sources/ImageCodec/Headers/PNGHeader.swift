@@ -1,11 +1,11 @@
 internal import CZlib
 
 /// PNG and APNG (PNG, third edition): IHDR and the chunks before the pixels.
-enum PNGHeader {
+package enum PNGHeader {
   private static let maxChunks = 10_000
 
   /// Whether a colour type permits a bit depth (section 11.2.1).
-  private static func exists(color: Int, depth: Int) -> Bool {
+  package static func exists(color: Int, depth: Int) -> Bool {
     switch color {
     case 0: [1, 2, 4, 8, 16].contains(depth)
     case 3: [1, 2, 4, 8].contains(depth)

@@ -8,7 +8,7 @@ public enum DecoderExecutable {
 
   /// The message for a decoder that is missing; nil if none is.
   public static var missing: String? {
-    for libraries in [DecoderLibraries.jpeg, .all] {
+    for libraries in [DecoderLibraries.plain, .all] {
       if path(of: libraries.program) == nil { return message(libraries.program) }
     }
     return nil

@@ -3,22 +3,22 @@
 /// The libraries that few images need would add half to the processor time of each start, and each mapped library to
 /// that of each child.
 package enum DecoderLibraries: String, Sendable {
-  /// libjpeg, for the JPEGs that need no other.
-  case jpeg
+  /// libjpeg, libdeflate and zlib, for the JPEGs and PNGs that need no other.
+  case plain
   /// The libraries of all formats except HEIC, JPEG XL and SVG.
   case common
   /// The common libraries, libheif, libjxl and the fonts for SVG.
   case all
 
   /// Whether a decoder with these libraries can be used where those others are needed. Every decoder could decode a
-  /// JPEG, but only a small one can be forked for each.
+  /// plain image, but only a small one can be forked for each.
   package func include(_ other: DecoderLibraries) -> Bool { self == other || self == .all && other == .common }
 
   /// Whether decoders with these libraries count in the same limit.
-  func share(limitOf other: DecoderLibraries) -> Bool { (self == .jpeg) == (other == .jpeg) }
+  func share(limitOf other: DecoderLibraries) -> Bool { (self == .plain) == (other == .plain) }
 
   /// The name of the decoder's executable.
-  var program: String { self == .jpeg ? "imageworker-jpeg" : "imageworker-codec" }
+  var program: String { self == .plain ? "imageworker-plain" : "imageworker-codec" }
 }
 
 extension ImageFormat {
@@ -29,7 +29,7 @@ extension ImageFormat {
 extension DecodeTask {
   /// The minimum libraries that a decoder needs for the source and the result, as far as the header says.
   var libraries: DecoderLibraries {
-    if CodecRequest(self).isForPlainJPEG { return .jpeg }
+    if CodecRequest(self).isForPlainImage { return .plain }
     guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
       return header.format.libraries
     }
@@ -38,13 +38,15 @@ extension DecodeTask {
 }
 
 extension CodecRequest {
-  /// Whether the source is a JPEG that is only checked, or cut, resized and turned to pixels or another JPEG.
-  package var isForPlainJPEG: Bool {
-    guard format == .jpeg, !wantsPlaceholder else { return false }
+  /// Whether the source is a JPEG or PNG that is only checked, or cut, resized and turned to pixels or another JPEG or
+  /// PNG.
+  package var isForPlainImage: Bool {
+    let plain: [ImageFormat] = [.jpeg, .png]
+    guard plain.contains(format), !wantsPlaceholder else { return false }
     switch output {
     case .check: return true
     case .pixels: return transform.isPlain
-    case .encoded: return transform.isPlain && (transform.format ?? .jpeg) == .jpeg
+    case .encoded: return transform.isPlain && plain.contains(transform.format ?? format)
     case .facts, .placeholder, .preview: return false
     }
   }

@@ -95,7 +95,7 @@ public struct DecoderSettings: Sendable, Hashable {
   public var count: Int
   /// The time limit of one decode, after which its child process is killed.
   public var timeout: Duration
-  /// The path of the decoder of every image; nil for `imageworker-jpeg` and `imageworker-codec` beside the running
+  /// The path of the decoder of every image; nil for `imageworker-plain` and `imageworker-codec` beside the running
   /// executable.
   public var executable: String?
   /// The maximum number of pixels in decoding at once, over all decoders. A larger image is decoded alone.

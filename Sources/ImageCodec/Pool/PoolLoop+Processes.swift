@@ -55,7 +55,7 @@ extension PoolLoop {
     for ticket in queue.waitingTickets where self.libraries(for: ticket).include(libraries) {
       if queue.remove(ticket) { answer(ticket, .failure(error)) }
     }
-    if libraries != .jpeg { tellFormatWaiters(CodecFormats()) }
+    if libraries != .plain { tellFormatWaiters(CodecFormats()) }
   }
 
   func tellFormatWaiters(_ formats: CodecFormats) {

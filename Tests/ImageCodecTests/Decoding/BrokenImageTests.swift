@@ -32,7 +32,7 @@ struct BrokenImageTests {
     var file = Pictures.quarters(8, 8).png()
     file.insert(contentsOf: Build.chunk("IDAT", [UInt8](repeating: 0, count: 20_000)), at: file.count - 12)
     let outcome = await decoding.run(try decoding.task(file, .check))
-    #expect(outcome == .failure(.corrupt("the PNG has data beyond its pixels")))
+    #expect(outcome == .failure(.corrupt("the image is damaged (the PNG has data beyond its pixels)")))
   }
 
   @Test func `a JPEG of too many scans is refused before the first`() async throws {
@@ -65,7 +65,7 @@ struct BrokenImageTests {
   }
 
   @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif])
-  func `a truncated file is corrupt but gives a preview`(format: ImageFormat) async throws {
+  func `a truncated file is corrupt, but a JPEG gives a preview`(format: ImageFormat) async throws {
     let decoding = try Decoding()
     let whole = try await decoding.encoded(Pictures.waves(300, 200).png(), as: format)
     let cut = Array(whole.prefix(whole.count * 2 / 3))
@@ -76,7 +76,7 @@ struct BrokenImageTests {
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: decoding.directory).filter { !$0.hasSuffix("keep") }.count
         == 1)
-    guard format == .jpeg || format == .png else { return }
+    guard format == .jpeg else { return }
     let preview = try await decoding.run(try decoding.task(cut, .preview(decoding.newPath(), maxSide: 100))).get()
     #expect((preview.width, preview.height) == (100, 67))
   }

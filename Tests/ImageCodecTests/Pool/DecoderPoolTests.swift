@@ -4,7 +4,7 @@ import Testing
 
 /// The pool with decoders that misbehave: scripts that implement the decoder's side of the sockets.
 struct DecoderPoolTests {
-  private static let image = Pictures.quarters(4, 4).png()
+  private static let image = Pictures.gif(4, 4, colors: [(255, 0, 0)])
   private static let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
   private static let answer = """
     printf 'says=done\\nbytes=0\\nwidth=0\\nheight=0\\nframes=1\\nchannels=0\\nsourceWidth=4\\nsourceHeight=4\\n\\n' >&0
@@ -65,7 +65,7 @@ struct DecoderPoolTests {
     failure = subprocess.call(["/bin/sh", f"{here}/start"])
     if failure:
         os._exit(failure)
-    worker.sendall(b"says=ready\ndecode=png,svg\nencode=png\nsandbox=none\n\n")
+    worker.sendall(b"says=ready\ndecode=gif,svg\nencode=png\nsandbox=none\n\n")
     child = 0
 
     def tell_end(child):
@@ -132,10 +132,10 @@ struct DecoderPoolTests {
   }
 
   @Test(arguments: [
-    ("kill -9 $$", ":", 2, "crashed while it decoded png: signal 9 (Killed)"),
-    ("exit 3", ":", 1, "crashed while it decoded png: exit status 3"),
-    ("printf 'x\\n\\n' >&0", ":", 1, "was killed while it decoded png: an invalid reply"),
-    ("exec sleep 1000", ":", 1, "was killed while it decoded png: the time limit"),
+    ("kill -9 $$", ":", 2, "crashed while it decoded gif: signal 9 (Killed)"),
+    ("exit 3", ":", 1, "crashed while it decoded gif: exit status 3"),
+    ("printf 'x\\n\\n' >&0", ":", 1, "was killed while it decoded gif: an invalid reply"),
+    ("exec sleep 1000", ":", 1, "was killed while it decoded gif: the time limit"),
     ("", "exit 127", 3, "crashed: exit status 127"),
   ]) func `each process that fails is reported with the reason`(
     script: String, start: String, count: Int, message: String
@@ -153,7 +153,7 @@ struct DecoderPoolTests {
     let seen = await failures.stream.reduce(into: [DecoderFailure]()) { $0.append($1) }
     #expect(seen.prefix(count).map(\.message) == Array(repeating: message, count: count))
     #expect(try seen.map(\.process) == (start == ":" ? children(here) : parents(here)).prefix(seen.count).map { $0 })
-    #expect(seen.allSatisfy { $0.isTimeout == script.contains("sleep") && $0.format == (start == ":" ? .png : nil) })
+    #expect(seen.allSatisfy { $0.isTimeout == script.contains("sleep") && $0.format == (start == ":" ? .gif : nil) })
   }
 
   @Test func `a process that works as it should is not reported`() async throws {
@@ -347,7 +347,7 @@ struct DecoderPoolTests {
     }
     #expect(try lines("libraries", here) == ["common", "all"])
     let formats = await decoding.formats()
-    #expect(formats.decode == [.png, .svg])
+    #expect(formats.decode == [.gif, .svg])
     #expect(try lines("libraries", here).count == 2)
   }
 
@@ -369,7 +369,7 @@ struct DecoderPoolTests {
       })
     for await _ in cancelled.stream { break }
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
-    #expect(await formats.decode == [.png, .svg])
+    #expect(await formats.decode == [.gif, .svg])
     #expect(await outcomes == [true, true, true])
     #expect(try lines("libraries", here) == ["common", "all"])
   }

@@ -24,7 +24,7 @@ class Release:
     """The time of all packed files, in seconds since 1970."""
 
 
-BINARIES = ("imageworker", "imageworker-codec", "imageworker-jpeg")
+BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
 """In the folder examples."""
 

@@ -1,14 +1,12 @@
-internal import CodecCore
-
 /// The colours that a PNG declares in chunks before its pixels (PNG, third edition, section 4.3): cICP before iCCP
 /// before sRGB before cHRM and gAMA. Choices that the specification leaves open are those of Chromium.
-struct PNGColors {
+package struct PNGColors {
   private var hasStandardColors = false
   private var codePoints: (primaries: Chromaticities, transfer: TransferFunction)?
   private var gamma: Double?
   private var chromaticities: Chromaticities?
 
-  init(of file: UnsafeRawBufferPointer) {
+  package init(of file: UnsafeRawBufferPointer) {
     var hasPalette = false
     for chunk in PNGChunks(file) {
       guard chunk.isWhole, chunk.name != PNGChunks.imageData else { return }
@@ -28,13 +26,13 @@ struct PNGColors {
   }
 
   /// The effect of the declared colours on the file's own profile.
-  enum Change: Equatable {
+  package enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)
   }
 
   /// - Parameter hasProfile: whether iCCP could be read.
-  func change(hasProfile: Bool) -> Change {
+  package func change(hasProfile: Bool) -> Change {
     if let codePoints {
       let isStandard = codePoints.primaries == .bt709 && codePoints.transfer == .sRGB
       return isStandard ? .removal : .replacement(codePoints.primaries, codePoints.transfer)
@@ -69,23 +67,11 @@ extension Chromaticities {
   }
 }
 
-extension Picture {
-  /// The same picture with the profile that the chunks of its file declare.
-  func declared(_ colors: PNGColors) throws(LibraryError) -> Picture {
-    switch colors.change(hasProfile: hasProfile) {
-    case .none: return self
-    case .removal: return try withProfile(nil)
-    case .replacement(let chromaticities, let transfer):
-      return try withProfile(ICCProfile.display(chromaticities, transfer))
-    }
-  }
-}
-
 /// Coding-independent code points (ITU-T H.273): numbers by which a PNG or a video declares its colour space. Each
 /// number has the meaning that it has in Chromium.
 extension Chromaticities {
   /// ColourPrimaries, table 2. Nil for an unassigned number.
-  init?(codePoint: Int) {
+  package init?(codePoint: Int) {
     switch codePoint {
     case 1: self = .bt709
     case 4: self.init(Point(0.67, 0.33), Point(0.21, 0.71), Point(0.14, 0.08), Point(0.310, 0.316))
@@ -108,7 +94,7 @@ extension Chromaticities {
 extension TransferFunction {
   /// TransferCharacteristics, table 3. Nil for an unassigned number, and for a curve that does not describe a display
   /// with standard dynamic range (PQ, HLG, logarithms).
-  init?(codePoint: Int) {
+  package init?(codePoint: Int) {
     switch codePoint {
     // The curve of a display (ITU-R BT.1886) and not that of a camera.
     case 1, 6, 11, 14, 15: self = .gamma(2.4)

@@ -2,8 +2,8 @@ import Testing
 
 @testable import ImageCodec
 
-/// The decoder of plain JPEGs beside the one of every format.
-struct PlainJPEGTests {
+/// The decoder of plain images beside the one of every format.
+struct PlainImageTests {
   private let plain = try! Decoding.shared()
   /// Decodes every image with `imageworker-codec`.
   private let other = try! Decoding(executable: try! DecoderExecutable.find())
@@ -24,16 +24,54 @@ struct PlainJPEGTests {
     for (source, quality) in [(picture.png(), 80), (picture.png(), 95), (Pictures.hills(64, 48).png(), 80)] {
       var file = try await other.encoded(source, as: .jpeg, quality: quality)
       file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2)
-      #expect(try other.task(file, .encoded("a"), transform).libraries == .jpeg)
+      #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
       do {
         let (decoded, encoded) = try await plain.encoded(file, transform)
         let (expected, bytes) = try await other.encoded(file, transform)
         #expect(decoded == expected && encoded == bytes)
         #expect(try await plain.pixels(file, transform) == (try await other.pixels(file, transform)))
+        let png = transform.with { $0.format = .png }
+        #expect(try await plain.encoded(file, png) == (try await other.encoded(file, png)))
       } catch DecodeError.cropOutside(let text) {
         let task = try other.task(file, .encoded(other.newPath()), transform)
         #expect(await other.run(task) == .failure(.cropOutside(text)))
       }
+    }
+  }
+
+  static let pngs: [(String, [UInt8])] = {
+    func picture(_ samples: Int, depth: Int = 8) -> Pictures {
+      Pictures(width: 61, height: 47, samples: samples, depth: depth) { x, y in
+        (0..<samples).map { (x * (3 + $0) + y * y / 5) & (1 << depth - 1) }
+      }
+    }
+    let palette = (0..<16).flatMap { (index: UInt8) -> [UInt8] in [index * 16, 255 - index * 9, index * index] }
+    let transparency = Pictures.chunk("tRNS", [0, 60, 200])
+    let indices = picture(1, depth: 4).png(palette: palette)
+    return [
+      ("grey", picture(1).png()), ("grey with alpha", picture(2).png()), ("RGB", picture(3).png()),
+      ("RGB with alpha", picture(4).png()), ("a bit", picture(1, depth: 1).png()), ("palette", indices),
+      ("transparent palette", indices.inserting(transparency, before: "IDAT")),
+      ("transparent colour", picture(3).png(extraChunks: Pictures.chunk("tRNS", [0, 9, 0, 12, 0, 15]))),
+      ("transparent grey", picture(1, depth: 2).png(extraChunks: Pictures.chunk("tRNS", [0, 2]))),
+      ("16 bits", picture(3, depth: 16).png()), ("sRGB", picture(3).png(extraChunks: Pictures.chunk("sRGB", [0]))),
+      ("gamma", picture(3).png(extraChunks: Pictures.chunk("gAMA", [0, 1, 0x86, 0xA0]))),
+    ]
+  }()
+
+  @Test(arguments: pngs, [1, 6])
+  func `a PNG gives the same result, byte for byte`(picture: (String, [UInt8]), orientation: Int) async throws {
+    let file = picture.1.inserting(Pictures.chunk("eXIf", Build.exif(orientation)), before: "IDAT")
+    for transform in Self.transforms {
+      do {
+        for format in [nil, ImageFormat.jpeg] {
+          let transform = transform.with { ($0.format, $0.background) = (format, 0x336699) }
+          #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
+          #expect(
+            try await plain.encoded(file, transform) == (try await other.encoded(file, transform)), "\(transform)")
+        }
+        #expect(try await plain.pixels(file, transform) == (try await other.pixels(file, transform)))
+      } catch DecodeError.cropOutside {}
     }
   }
 
@@ -67,12 +105,28 @@ struct PlainJPEGTests {
     #expect(try await plain.encoded(file).1 == (try await other.encoded(file).1))
     for change in [
       { (transform: inout Transform) in transform.blur = 1 }, { $0.cornerRadius = 3 }, { $0.isGrayscale = true },
-      { ($0.width, $0.height, $0.fit, $0.focus) = (8, 4, .cover, .attention) }, { $0.format = .png },
+      { ($0.width, $0.height, $0.fit, $0.focus) = (8, 4, .cover, .attention) }, { $0.format = .webp },
       { ($0.width, $0.height, $0.fit) = (9, 9, .contain) },
     ] {
       #expect(try plain.task(file, .encoded("a"), .with(change)).libraries == .common)
     }
     #expect(try plain.task(file, .check, placeholder: true).libraries == .common)
     #expect(try plain.task(file, .facts(.exif)).libraries == .common)
+  }
+}
+
+extension [UInt8] {
+  /// With a chunk before the first of a name.
+  fileprivate func inserting(_ chunk: [UInt8], before name: String) -> [UInt8] {
+    let place = indices.dropLast(3).first { Array(self[$0..<($0 + 4)]) == Build.text(name) }! - 4
+    return Array(self[..<place]) + chunk + self[place...]
+  }
+}
+
+extension Transform {
+  fileprivate func with(_ change: (inout Transform) -> Void) -> Transform {
+    var transform = self
+    change(&transform)
+    return transform
   }
 }

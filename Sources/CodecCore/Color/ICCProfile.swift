@@ -1,7 +1,7 @@
 internal import Platform
 
 /// A function from stored values of a channel to linear light, both in 0...1.
-enum TransferFunction: Hashable {
+package enum TransferFunction: Hashable {
   /// light = value ^ gamma.
   case gamma(Double)
   /// IEC 61966-2-1.
@@ -9,29 +9,29 @@ enum TransferFunction: Hashable {
 }
 
 /// The primaries and the white of a colour space, as CIE 1931 x and y.
-struct Chromaticities: Hashable {
-  struct Point: Hashable {
+package struct Chromaticities: Hashable {
+  package struct Point: Hashable {
     let x, y: Double
 
     init(_ x: Double, _ y: Double) { (self.x, self.y) = (x, y) }
   }
 
-  let red, green, blue, white: Point
+  package let red, green, blue, white: Point
 
-  static let d65 = Point(0.3127, 0.3290)
-  static let bt709 = Chromaticities(
+  package static let d65 = Point(0.3127, 0.3290)
+  package static let bt709 = Chromaticities(
     red: Point(0.64, 0.33), green: Point(0.30, 0.60), blue: Point(0.15, 0.06), white: d65)
-  static let bt2020 = Chromaticities(
+  package static let bt2020 = Chromaticities(
     red: Point(0.708, 0.292), green: Point(0.170, 0.797), blue: Point(0.131, 0.046), white: d65)
-  static let displayP3 = Chromaticities(
+  package static let displayP3 = Chromaticities(
     red: Point(0.680, 0.320), green: Point(0.265, 0.690), blue: Point(0.150, 0.060), white: d65)
 }
 
 /// Builds an ICC profile of a display from its primaries and one curve (ICC.1:2022, "three-component matrix-based
 /// profiles"), so that colours that a file declares in another way are converted like any profile.
-enum ICCProfile {
+package enum ICCProfile {
   /// Nil if the primaries span no colour space, or the white has no luminance.
-  static func display(_ chromaticities: Chromaticities, _ transfer: TransferFunction) -> [UInt8]? {
+  package static func display(_ chromaticities: Chromaticities, _ transfer: TransferFunction) -> [UInt8]? {
     guard let matrix = Matrix3.toXYZ(of: chromaticities),
       let adaptation = Matrix3.adaptation(from: chromaticities.white)
     else { return nil }
@@ -92,7 +92,7 @@ enum ICCProfile {
 }
 
 /// A 3 x 3 matrix for colours.
-struct Matrix3: Equatable {
+package struct Matrix3: Equatable {
   var rows: [[Double]]
 
   /// The white of the connection space, ICC.1:2022 section 6.3.4.3.

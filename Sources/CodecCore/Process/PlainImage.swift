@@ -1,0 +1,128 @@
+internal import ImageCodec
+
+/// Decodes JPEGs and PNGs that are only cut, resized and turned, without libvips. The result is that of the other
+/// decoder, byte for byte. Most images are such, and a process with the 140 libraries of libvips takes longer to fork
+/// than a small one to decode.
+enum PlainImage {
+  static let formats = CodecFormats(decode: [.jpeg, .png], encode: [.jpeg, .png])
+
+  static func reply(to request: CodecRequest, _ file: InputFile, _ output: OutputFile?) -> CodecReply {
+    do {
+      return try decode(request, file, output).map { .done($0) } ?? .needs(.common)
+    } catch {
+      return .failed(DecodeError(error))
+    }
+  }
+
+  /// Nil if the request or the image needs other libraries.
+  private static func decode(_ request: CodecRequest, _ file: InputFile, _ output: OutputFile?) throws -> Decoded? {
+    guard request.isForPlainImage, let reader = try reader(request, file.bytes) else { return nil }
+    let limit = PixelLimit(request)
+    let (width, height) = reader.size
+    try limit.check(width: width, height: height)
+    var decoded = Decoded()
+    let isTurned = request.orientation >= 5
+    (decoded.sourceWidth, decoded.sourceHeight) = isTurned ? (height, width) : (width, height)
+    if request.output == .check {
+      try reader.readAll()
+    } else {
+      let geometry = try limit.geometry(
+        request.transform, width: decoded.sourceWidth, height: decoded.sourceHeight)
+      let format = request.transform.format ?? request.format
+      if request.output == .encoded { try geometry.check(for: format) }
+      guard let rows = try rows(of: reader, request, geometry) else { return nil }
+      (decoded.width, decoded.height) = (geometry.width, geometry.height)
+      if request.output == .pixels {
+        guard try write(rows, to: output, &decoded) else { return nil }
+      } else {
+        guard let file = try encode(rows, as: format, request.transform) else { return nil }
+        try output?.write(file.bytes)
+        (decoded.format, decoded.frames, decoded.bytes) = (format, 1, file.bytes.count)
+      }
+    }
+    decoded.isDamaged = reader.isDamaged
+    return decoded
+  }
+
+  /// Nil if the image has colours or frames that need other libraries.
+  private static func reader(_ request: CodecRequest, _ file: UnsafeRawBufferPointer) throws -> (any PlainReader)? {
+    let reader: any PlainReader
+    if request.format == .jpeg {
+      try JPEGScreening.check(file)
+      reader = try JPEGReader(file, isStrict: request.output == .check)
+    } else {
+      reader = try PNGReader(file)
+    }
+    return reader.isPlain ? reader : nil
+  }
+
+  /// False for pixels that must become colour.
+  private static func write(_ rows: PixelRows, to output: OutputFile?, _ decoded: inout Decoded) throws -> Bool {
+    guard rows.bands != 2 else { return false }
+    try rows.forEach { try output?.add($0) }
+    try output?.flush()
+    (decoded.channels, decoded.bytes) = (rows.bands, rows.width * rows.height * rows.bands)
+    return true
+  }
+
+  /// Nil for grey pixels on a background in colour, and for very large PNGs.
+  private static func encode(_ rows: PixelRows, as format: ImageFormat, _ transform: Transform) throws -> EncodedFile? {
+    if format == .png {
+      guard let writer = try PNGWriter(width: rows.width, height: rows.height, bands: rows.bands) else { return nil }
+      try rows.forEach { writer.write($0) }
+      return try writer.finish()
+    }
+    let (background, bands) = (transform.background, rows.bands - (rows.bands.isMultiple(of: 2) ? 1 : 0))
+    if rows.bands == 2, Set([background >> 16 & 255, background >> 8 & 255, background & 255]).count > 1 { return nil }
+    let quality = transform.quality ?? format.usualQuality
+    let writer = try JPEGWriter(width: rows.width, height: rows.height, bands: bands, quality: quality)
+    try rows.forEachOpaque(on: background) { try writer.write($0) }
+    return try writer.finish()
+  }
+
+  /// The pixels of the result. Nil if resizing takes much memory.
+  private static func rows(
+    of reader: some PlainReader, _ request: CodecRequest, _ geometry: Geometry
+  ) throws -> PixelRows? {
+    let stored = StoredLayout(geometry, of: request.format, size: reader.size, orientation: request.orientation)
+    let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
+    guard stored.isScaled else {
+      return try PixelRows(reader, stored.crop).oriented(request.orientation).cut(part)
+    }
+    guard stored.needsLittleMemory else { return nil }
+    let size = (width: stored.scaledWidth, height: stored.scaledHeight)
+    let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
+    return try PixelRows(resampler, size: size).oriented(request.orientation).cut(part)
+  }
+}
+
+/// Decodes an image that may be plain.
+private protocol PlainReader: RowReader {
+  /// Whether the image is one frame of bytes in grey or RGB, in sRGB, and possibly alpha.
+  var isPlain: Bool { get }
+  /// Whether the data so far lacked something that has been replaced.
+  var isDamaged: Bool { get }
+
+  /// Decodes a part of the image in another size.
+  ///
+  /// - Parameter shrink: the factor by which the image may be reduced while it is decoded.
+  func resampled(_ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)) throws -> Resampler
+}
+
+extension JPEGReader: PlainReader {}
+
+extension PNGReader: PlainReader {
+  fileprivate var isDamaged: Bool { false }
+
+  fileprivate func resampled(
+    _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
+  ) throws -> Resampler {
+    let resampler = Resampler(
+      storedBands.isMultiple(of: 2) ? .alphaLast : .plain, count: storedBands, from: (crop.width, crop.height), to: size
+    )
+    try forEachRow(above: crop.y + crop.height) { index, row in
+      if index >= crop.y { resampler.add(row + crop.x * storedBands) }
+    }
+    return resampler
+  }
+}

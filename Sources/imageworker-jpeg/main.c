@@ -1,5 +1,0 @@
-// As in imageworker/main.c: Swift finds no arguments if /proc is not mounted.
-
-extern int imageworker_jpeg_main(int argc, char **argv);
-
-int main(int argc, char **argv) { return imageworker_jpeg_main(argc, argv); }
