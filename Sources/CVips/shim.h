@@ -59,10 +59,12 @@ static inline int cvips_from_rows(VipsImage **out, int width, int height, int ba
   cvips_rows *rows = VIPS_NEW(source, cvips_rows);
   vips_image_init_fields(source, width, height, bands, format, VIPS_CODING_NONE, space, 1.0, 1.0);
   if (profile) vips_image_set_blob_copy(source, VIPS_META_ICC_NAME, profile, length);
+  // Operations that read rows more than once then keep them.
+  vips_image_set_int(source, VIPS_META_SEQUENTIAL, 1);
   if (rows) *rows = (cvips_rows){read, context, 0};
   int result = !rows || vips_image_pipelinev(source, VIPS_DEMAND_STYLE_THINSTRIP, NULL) ||
                vips_image_generate(source, NULL, cvips_rows_generate, NULL, rows, NULL) ||
-               vips_sequential(source, out, "tile_height", 8, NULL);
+               vips_sequential(source, out, "tile_height", 16, NULL);
   g_object_unref(source);
   return result ? -1 : 0;
 }

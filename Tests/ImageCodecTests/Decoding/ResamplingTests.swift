@@ -112,6 +112,16 @@ struct ResamplingTests {
     }
   }
 
+  /// libvips reads some rows more than once, although they are decoded once.
+  @Test func `a large image is resized and blurred`() async throws {
+    let black = PNGReaderTests.Picture(width: 2500, height: 2500, isInterlaced: false)
+    let png = black.png([PNGReaderTests.zeros(black.bytesOfRows)])
+    for file in [png, try await decoding.encoded(png, as: .jpeg)] {
+      let (decoded, _) = try await decoding.encoded(file, .with { ($0.width, $0.blur, $0.format) = (2200, 20, .webp) })
+      #expect((decoded.width, decoded.height) == (2200, 2200))
+    }
+  }
+
   @Test func `a JPEG of two components is written with only the first`() async throws {
     let codes: [UInt8] = [1] + [UInt8](repeating: 0, count: 16)  // one code, of one bit, for 0
     var file: [UInt8] = [0xFF, 0xD8] + Build.segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
