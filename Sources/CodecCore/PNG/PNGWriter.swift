@@ -1,9 +1,10 @@
 internal import CDeflate
 internal import CVectors
+internal import CZlib
 internal import Platform
 
-/// Writes a PNG of bytes. Each row gets the filter whose result is the smallest, and libdeflate compresses all of them
-/// at once (Tests/Benchmarks/README.md).
+/// Writes a PNG of bytes. Each row gets the filter whose result is the smallest. libdeflate compresses all rows at once,
+/// or zlib without a search for repetitions, which has better results for photographs (Tests/Benchmarks/README.md).
 package final class PNGWriter {
   private let (width, height, bands): (Int, Int, Int)
   private let filtered: PixelMemory
@@ -41,10 +42,14 @@ package final class PNGWriter {
   package func finish() throws(LibraryError) -> EncodedFile {
     guard let compressor = libdeflate_alloc_compressor(Self.level) else { throw LibraryError("out of memory") }
     defer { libdeflate_free_compressor(compressor) }
-    let room = libdeflate_zlib_compress_bound(compressor, count)
+    // A sample is not taken of few rows.
+    let hasRepetitions = if count < Self.sampled { true } else { try hasRepetitions(compressor) }
+    let room = max(libdeflate_zlib_compress_bound(compressor, count), Int(compressBound(UInt(count))))
     guard let memory = malloc(Self.headLength + 8 + room + 4 + 12) else { throw LibraryError("out of memory") }
     let data = memory + Self.headLength + 8
-    let length = libdeflate_zlib_compress(compressor, filtered.samples, count, data, room)
+    let length =
+      hasRepetitions
+      ? libdeflate_zlib_compress(compressor, filtered.samples, count, data, room) : huffman(data, room)
     // Grey, R G B, and both with alpha.
     let color: UInt8 = [0, 4, 2, 6][bands - 1]
     memory.copyMemory(from: Self.signature, byteCount: 8)
@@ -59,6 +64,38 @@ package final class PNGWriter {
   }
 
   private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+  /// Whether libdeflate makes a sample of the rows smaller than their entropy.
+  private func hasRepetitions(_ compressor: OpaquePointer) throws(LibraryError) -> Bool {
+    let slice = Self.sampled / Self.slices
+    let sample = try PixelMemory(Self.sampled)
+    for index in 0..<Self.slices {
+      let place = (count - slice) / (Self.slices - 1) * index
+      (sample.bytes.baseAddress! + index * slice).copyMemory(from: filtered.samples + place, byteCount: slice)
+    }
+    let room = libdeflate_zlib_compress_bound(compressor, Self.sampled)
+    let compressed = try PixelMemory(room)
+    let length = libdeflate_zlib_compress(
+      compressor, sample.samples, Self.sampled, compressed.bytes.baseAddress, room)
+    var counts = [Int](repeating: 0, count: 256)
+    for byte in sample.bytes { counts[Int(byte)] += 1 }
+    let bits = counts.reduce(0.0) { $1 == 0 ? $0 : $0 - Double($1) * log2(Double($1) / Double(Self.sampled)) }
+    return Double(length) < bits / 8
+  }
+
+  private static let (sampled, slices) = (1 << 17, 8)
+
+  /// Compresses the rows without a search for repetitions, except of one byte.
+  private func huffman(_ data: UnsafeMutableRawPointer, _ room: Int) -> Int {
+    var stream = z_stream()
+    deflateInit2_(
+      &stream, 1, Z_DEFLATED, MAX_WBITS, 9, Z_RLE, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+    defer { deflateEnd(&stream) }
+    (stream.next_in, stream.avail_in) = (UnsafePointer(filtered.samples), UInt32(count))
+    (stream.next_out, stream.avail_out) = (data.assumingMemoryBound(to: UInt8.self), UInt32(room))
+    deflate(&stream, Z_FINISH)
+    return Int(stream.total_out)
+  }
+
   /// The signature and IHDR.
   private static let headLength = 8 + 25
 
