@@ -144,6 +144,11 @@ def png_cases() -> Iterator[Case]:
     yield Case("PNG cICP P3", png(rgb, 8, 2, (b"cICP", bytes([12, 13, 0, 1]))))
     yield Case("PNG cICP sRGB over gAMA 1.0", png(rgb, 8, 2, (b"cICP", bytes([1, 13, 0, 1])), gamma_chunk(1.0)))
     yield Case("PNG cICP BT.2020", png(rgb, 8, 2, (b"cICP", bytes([9, 14, 0, 1]))))
+    for name, transfer in (("PQ", 16), ("HLG", 18)):
+        for primaries in (1, 9, 12):
+            cicp = b"cICP", bytes([primaries, transfer, 0, 1])
+            yield Case(f"PNG cICP {name}, primaries {primaries}", png(deep, 16, 2, cicp))
+        yield Case(f"PNG cICP {name}, alpha", png(four * 257, 16, 6, (b"cICP", bytes([9, transfer, 0, 1]))))
     for name, profile in profiles():
         embedded = (b"iCCP", b"icc\0\0" + zlib.compress(profile))
         yield Case(f"PNG, profile {name}", png(rgb, 8, 2, embedded), **by_little_cms(name))
@@ -393,7 +398,7 @@ def avif_options() -> Iterator[tuple[str, str, list[str]]]:
         yield f"grey, {extent} range", "grey", ["-y", "400", "-r", extent]
         yield f"alpha, {extent} range", "alpha", ["-y", "444", "-r", extent]
     yield "alpha, premultiplied", "alpha", ["-y", "444", "-p"]
-    for name, cicp in (("P3", "12/13/6"), ("BT.2020", "9/14/9"), ("BT.709, linear", "1/8/6"), ("BT.601 matrix", "1/13/5")):
+    for name, cicp in (("P3", "12/13/6"), ("BT.2020", "9/14/9"), ("BT.709, linear", "1/8/6"), ("BT.601 matrix", "1/13/5"), ("PQ", "9/16/9"), ("HLG", "9/18/9")):
         yield f"nclx {name}", "colour", ["-y", "444", "--cicp", cicp]
     yield "identity matrix", "colour", ["-y", "444", "--cicp", "1/13/0"]
     for turns in range(4):

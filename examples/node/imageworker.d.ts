@@ -343,6 +343,8 @@ export interface ImageFacts {
   kept: boolean;
   /** True if a decode found that the original is damaged. The decoded part is as in browsers. */
   damaged?: true;
+  /** High dynamic range that a decode found in the original. */
+  hdr?: "pq" | "hlg" | "gainMap";
   finalURL?: string;
   /** If over 1. */
   frames?: number;

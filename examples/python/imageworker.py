@@ -1329,6 +1329,11 @@ class Image:
         return bool(self.wire.get("damaged", False))
 
     @property
+    def hdr(self) -> Optional[str]:
+        """`pq`, `hlg` or `gainMap` if a decode found that the original has a high dynamic range."""
+        return self.wire.get("hdr")
+
+    @property
     def attempts(self) -> int:
         return int(self.wire.get("attempts", 1))
 

@@ -88,13 +88,34 @@ final class AVIFReader: FrameReader {
 
   private func convert(into raster: Raster) throws {
     guard (Int(image.width), Int(image.height)) == (raster.width, raster.height) else { throw Self.twoSizes }
+    guard let hdr, let map = ToneMap(hdr.transfer, hdr.primaries) else {
+      return try convert(into: raster.base, bytes: 1, channels: raster.channels)
+    }
+    let count = raster.width * raster.height
+    let deep = try PixelMemory(2 * count * raster.channels)
+    try convert(into: deep.bytes.baseAddress!, bytes: 2, channels: raster.channels)
+    deep.samples.withMemoryRebound(to: UInt16.self, capacity: count * raster.channels) {
+      map.convert($0, count: count, bands: raster.channels, into: raster.base.assumingMemoryBound(to: UInt8.self))
+    }
+  }
+
+  /// - Parameter bytes: those of a sample.
+  private func convert(into memory: UnsafeMutableRawPointer, bytes: Int, channels: Int) throws {
     var pixels = avifRGBImage()
     avifRGBImageSetDefaults(&pixels, decoder.pointee.image)
-    pixels.depth = 8
-    pixels.format = raster.channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB
-    pixels.pixels = raster.base.assumingMemoryBound(to: UInt8.self)
-    pixels.rowBytes = image.width * UInt32(raster.channels)
+    pixels.depth = UInt32(8 * bytes)
+    pixels.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB
+    pixels.pixels = memory.assumingMemoryBound(to: UInt8.self)
+    pixels.rowBytes = image.width * UInt32(channels * bytes)
     try check(avifImageYUVToRGB(decoder.pointee.image, &pixels))
+  }
+
+  /// The transfer function and the primaries of a picture with high dynamic range.
+  var hdr: (transfer: HDRTransfer, primaries: Chromaticities)? {
+    guard image.icc.size == 0, let transfer = HDRTransfer(codePoint: Int(image.transferCharacteristics)) else {
+      return nil
+    }
+    return Chromaticities(codePoint: Int(image.colorPrimaries)).map { (transfer, $0) }
   }
 
   private var aperture: CleanAperture? {
@@ -122,6 +143,8 @@ final class AVIFReader: FrameReader {
   /// An ICC profile takes precedence over `nclx` (ISO/IEC 14496-12 section 12.1.5). Nil for sRGB and its equivalents.
   private var profile: [UInt8]? {
     if image.icc.size > 0 { return [UInt8](UnsafeBufferPointer(start: image.icc.data, count: image.icc.size)) }
+    // The pixels are sRGB already.
+    if hdr != nil { return nil }
     let (primaries, transfer) = (Int(image.colorPrimaries), Int(image.transferCharacteristics))
     guard let chromaticities = Chromaticities(codePoint: primaries == 2 ? 1 : primaries),
       let function = Self.transfersOfSRGB.contains(transfer) ? .sRGB : TransferFunction(codePoint: transfer),

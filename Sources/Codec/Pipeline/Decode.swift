@@ -32,7 +32,7 @@ struct Decode {
     case .encoded: try writeFile(of: source, transform: request.transform, into: &decoded)
     case .preview(let maxSide): try writeFile(of: source, transform: .preview(maxSide), into: &decoded)
     }
-    decoded.isDamaged = source.input.isDamaged
+    decoded.notes = source.input.notes
     return decoded
   }
 

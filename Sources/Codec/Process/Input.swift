@@ -15,6 +15,9 @@ final class Input {
   private var frameReader: (any FrameReader)?
   private var jpegReaders: [JPEGReader] = []
   private var pngReaders: [PNGReader] = []
+  private var toneMappedRows: [ToneMappedRows] = []
+  /// What the headers read so far tell.
+  private var headerNotes: ImageNotes = []
 
   init(_ file: InputFile) { (bytes, self.file) = (file.bytes, file) }
 
@@ -32,9 +35,15 @@ final class Input {
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws -> Picture {
-    if let raster { return try Picture.viewing(raster) }
+    if let raster {
+      try checkSides(raster.width, raster.height)
+      return try Picture.viewing(raster)
+    }
     // A drawing has no pixels until its size is chosen.
-    if let drawing { return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) } }
+    if let drawing {
+      try checkSides(drawing.width, drawing.height)
+      return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) }
+    }
     if format == .png { return try png() }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
@@ -47,14 +56,51 @@ final class Input {
       default: cvips_load(loader, source, result, strictness)
       }
     }
-    return format == .tiff ? try picture.common(alpha: TIFFHeader.alpha(self)) : picture
+    switch format {
+    case .tiff: return try picture.common(alpha: TIFFHeader.alpha(self))
+    case .heic:
+      let colors = HEIFColors(self)
+      if colors.hasGainMap { headerNotes.insert(.gainMap) }
+      guard let (number, transfer) = colors.codePoints, let transfer = HDRTransfer(codePoint: transfer),
+        let primaries = Chromaticities(codePoint: number)
+      else { return picture }
+      return try toneMapped(picture, transfer, primaries)
+    case .jpeg:
+      if JPEGScreening.hasGainMap(bytes) { headerNotes.insert(.gainMap) }
+      return picture
+    default: return picture
+    }
   }
 
   /// Opens a PNG, or a frame of an animated one.
   func png(frame: APNGScan.Frame? = nil) throws -> Picture {
     let reader = try PNGReader(bytes, frame: frame)
+    try checkSides(reader.size.width, reader.size.height)
     pngReaders.append(reader)
-    return try reader.picture(PNGColors(of: bytes))
+    let picture = try reader.picture()
+    switch PNGColors(of: bytes).change(hasProfile: picture.hasProfile) {
+    case .none: return picture
+    case .removal: return try picture.withProfile(nil)
+    case .replacement(let chromaticities, let transfer):
+      return try picture.withProfile(ICCProfile.display(chromaticities, transfer))
+    case .toneMap(let transfer, let chromaticities): return try toneMapped(picture, transfer, chromaticities)
+    }
+  }
+
+  /// libvips would take a longer side for 1.
+  private func checkSides(_ width: Int, _ height: Int) throws(DecodeError) {
+    guard max(width, height) <= VIPS_MAX_COORD else {
+      throw .tooManyPixels("a side of the image is longer than \(VIPS_MAX_COORD) pixels")
+    }
+  }
+
+  private func toneMapped(
+    _ picture: Picture, _ transfer: HDRTransfer, _ primaries: Chromaticities
+  ) throws(LibraryError) -> Picture {
+    guard let rows = try ToneMappedRows(picture, transfer, primaries) else { return picture }
+    toneMappedRows.append(rows)
+    headerNotes.insert(transfer.note)
+    return try rows.mapped()
   }
 
   /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
@@ -71,7 +117,10 @@ final class Input {
       frameReader = reader
     }
     switch format {
-    case .avif: try decode(by: try AVIFReader(self, frames: frames, maxPixels: maxPixels))
+    case .avif:
+      let reader = try AVIFReader(self, frames: frames, maxPixels: maxPixels)
+      if let transfer = reader.hdr?.transfer { headerNotes.insert(transfer.note) }
+      try decode(by: reader)
     case .gif: try decode(by: try GIFReader(self))
     case .png:
       if let animation { try decode(by: try APNGReader(self, animation)) }
@@ -98,8 +147,11 @@ final class Input {
     return reader
   }
 
-  /// Whether the data read so far lacked something that the library has replaced.
-  var isDamaged: Bool { frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged) }
+  /// What the headers and the pixels read so far tell about the image.
+  var notes: ImageNotes {
+    let isDamaged = frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged)
+    return isDamaged ? headerNotes.union(.damaged) : headerNotes
+  }
 
   /// Draws a part of an SVG. The input must outlive the picture.
   func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {
@@ -156,5 +208,14 @@ extension Input {
   private func part(from start: Int, as format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
     guard start > 0, start < count else { throw .corrupt("the image is truncated") }
     return (try Input(partOf: self, from: start).screened(format), format)
+  }
+}
+
+extension HDRTransfer {
+  fileprivate var note: ImageNotes {
+    switch self {
+    case .pq: .pq
+    case .hlg: .hlg
+    }
   }
 }

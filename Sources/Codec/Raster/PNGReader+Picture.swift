@@ -3,11 +3,8 @@ internal import CodecCore
 internal import Platform
 
 extension PNGReader {
-  /// The pixels, decoded from the top when they are read, with the colours that the file declares. The reader must
-  /// outlive the picture.
-  ///
-  /// - Parameter colors: those of the file.
-  func picture(_ colors: PNGColors) throws(LibraryError) -> Picture {
+  /// The pixels, decoded from the top when they are read. The reader must outlive the picture.
+  func picture() throws(LibraryError) -> Picture {
     let isGrey = storedBands <= 2
     let space =
       switch (isGrey, isDeep) {
@@ -16,7 +13,7 @@ extension PNGReader {
       case (false, false): VIPS_INTERPRETATION_sRGB
       case (false, true): VIPS_INTERPRETATION_RGB16
       }
-    let picture = try Picture.reading(
+    return try Picture.reading(
       width: size.width, height: size.height, bands: storedBands,
       format: isDeep ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR,
       space: space, profile: profile,
@@ -24,7 +21,6 @@ extension PNGReader {
         Unmanaged<PNGReader>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue().read(
           into: row.unsafelyUnwrapped)
       }, Unmanaged.passUnretained(self).toOpaque())
-    return try picture.declared(colors)
   }
 
   /// Returns 0 on success.
@@ -34,18 +30,6 @@ extension PNGReader {
       return 0
     } catch {
       return cvips_fail(error.message)
-    }
-  }
-}
-
-extension Picture {
-  /// The same picture with the profile that the chunks of its file declare.
-  fileprivate func declared(_ colors: PNGColors) throws(LibraryError) -> Picture {
-    switch colors.change(hasProfile: hasProfile) {
-    case .none: return self
-    case .removal: return try withProfile(nil)
-    case .replacement(let chromaticities, let transfer):
-      return try withProfile(ICCProfile.display(chromaticities, transfer))
     }
   }
 }

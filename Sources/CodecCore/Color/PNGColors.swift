@@ -2,7 +2,7 @@
 /// before sRGB before cHRM and gAMA. Choices that the specification leaves open are those of Chromium.
 package struct PNGColors {
   private var hasStandardColors = false
-  private var codePoints: (primaries: Chromaticities, transfer: TransferFunction)?
+  private var codePoints: (primaries: Chromaticities, transfer: Transfer)?
   private var gamma: Double?
   private var chromaticities: Chromaticities?
 
@@ -29,13 +29,17 @@ package struct PNGColors {
   package enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)
+    case toneMap(HDRTransfer, Chromaticities)
   }
 
   /// - Parameter hasProfile: whether iCCP could be read.
   package func change(hasProfile: Bool) -> Change {
     if let codePoints {
-      let isStandard = codePoints.primaries == .bt709 && codePoints.transfer == .sRGB
-      return isStandard ? .removal : .replacement(codePoints.primaries, codePoints.transfer)
+      switch codePoints.transfer {
+      case .hdr(let transfer): return .toneMap(transfer, codePoints.primaries)
+      case .standard(.sRGB) where codePoints.primaries == .bt709: return .removal
+      case .standard(let transfer): return .replacement(codePoints.primaries, transfer)
+      }
     }
     guard !hasProfile, !hasStandardColors, let gamma else { return .none }
     let transfer = TransferFunction.gamma(1 / gamma)
@@ -48,11 +52,18 @@ package struct PNGColors {
   /// Only full range and RGB are valid in a PNG (section 11.3.2.6).
   private static func codePoints(
     _ content: UnsafeRawBufferPointer
-  ) -> (primaries: Chromaticities, transfer: TransferFunction)? {
-    guard content[2] == 0, content[3] == 1, let primaries = Chromaticities(codePoint: Int(content[0])),
-      let transfer = TransferFunction(codePoint: Int(content[1]))
-    else { return nil }
-    return (primaries, transfer)
+  ) -> (primaries: Chromaticities, transfer: Transfer)? {
+    guard content[2] == 0, content[3] == 1, let primaries = Chromaticities(codePoint: Int(content[0])) else {
+      return nil
+    }
+    let number = Int(content[1])
+    if let transfer = HDRTransfer(codePoint: number) { return (primaries, .hdr(transfer)) }
+    return TransferFunction(codePoint: number).map { (primaries, .standard($0)) }
+  }
+
+  private enum Transfer {
+    case standard(TransferFunction)
+    case hdr(HDRTransfer)
   }
 }
 

@@ -20,15 +20,44 @@ package enum JPEGScreening {
   /// sequential JPEG. A segment length below 2 is skipped, as in libjpeg.
   private static func scans(in file: UnsafeRawBufferPointer) -> Int {
     var scans = 0
+    forEachSegment(of: file) { marker, _ in
+      if marker == startOfScan { scans += 1 }
+      return true
+    }
+    return scans
+  }
+
+  /// Whether the image announces a gain map before its pixels: by ISO 21496-1, or by the XMP of Ultra HDR.
+  package static func hasGainMap(_ file: UnsafeRawBufferPointer) -> Bool {
+    var hasGainMap = false
+    forEachSegment(of: file) { marker, content in
+      switch marker {
+      case 0xE2: hasGainMap = content.starts(with: isoGainMap)
+      case 0xE1: hasGainMap = content.starts(with: xmp) && content.contains(ultraHDR)
+      default: break
+      }
+      return marker != startOfScan && !hasGainMap
+    }
+    return hasGainMap
+  }
+
+  private static let isoGainMap = "urn:iso:std:iso:ts:21496:-1".utf8
+  private static let xmp = "http://ns.adobe.com/xap/1.0/".utf8
+  private static let ultraHDR = "hdrgm:Version".utf8
+
+  /// Passes the marker and the content of each segment, until the body returns false.
+  private static func forEachSegment(
+    of file: UnsafeRawBufferPointer, _ body: (UInt8, Slice<UnsafeRawBufferPointer>) -> Bool
+  ) {
     var position = 2
     while let marker = nextMarker(in: file, from: &position), marker != endOfImage {
       // Markers without a segment, or bytes that are not markers.
       if marker <= 0x01 || (0xD0...0xD8).contains(marker) { continue }
-      guard file.count - position >= 2 else { break }
-      position += max(2, Int(file[position]) << 8 | Int(file[position + 1]))
-      if marker == startOfScan { scans += 1 }
+      guard file.count - position >= 2 else { return }
+      let end = position + max(2, Int(file[position]) << 8 | Int(file[position + 1]))
+      guard body(marker, file[min(position + 2, file.count)..<min(end, file.count)]) else { return }
+      position = end
     }
-    return scans
   }
 
   /// The byte after the next 0xFF that is not fill. In a scan's data it is 0 or a restart marker.

@@ -131,8 +131,8 @@ private final class PNGStream {
         if piece.isEmpty { continue }
       }
       let status = inflate(stream, Z_NO_FLUSH)
-      if status == Z_STREAM_END, stream.pointee.avail_out == 0 { break }
-      guard status == Z_OK else {
+      // An error after the last pixel is none of theirs: a wrong checksum of the data.
+      guard status == Z_OK || stream.pointee.avail_out == 0 else {
         let isShort = status == Z_STREAM_END || status == Z_BUF_ERROR
         throw LibraryError(
           isShort ? "the image data of the PNG ends too early" : "the image data of the PNG is invalid")

@@ -44,12 +44,12 @@ package final class PNGWriter {
     defer { libdeflate_free_compressor(compressor) }
     // A sample is not taken of few rows.
     let hasRepetitions = if count < Self.sampled { true } else { try hasRepetitions(compressor) }
-    let room = max(libdeflate_zlib_compress_bound(compressor, count), Int(compressBound(UInt(count))))
+    let room = libdeflate_zlib_compress_bound(compressor, count)
     guard let memory = malloc(Self.headLength + 8 + room + 4 + 12) else { throw LibraryError("out of memory") }
     let data = memory + Self.headLength + 8
     let length =
-      hasRepetitions
-      ? libdeflate_zlib_compress(compressor, filtered.samples, count, data, room) : huffman(data, room)
+      (hasRepetitions ? nil : huffman(data, room))
+      ?? libdeflate_zlib_compress(compressor, filtered.samples, count, data, room)
     // Grey, R G B, and both with alpha.
     let color: UInt8 = [0, 4, 2, 6][bands - 1]
     memory.copyMemory(from: Self.signature, byteCount: 8)
@@ -64,6 +64,7 @@ package final class PNGWriter {
   }
 
   private static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+
   /// Whether libdeflate makes a sample of the rows smaller than their entropy.
   private func hasRepetitions(_ compressor: OpaquePointer) throws(LibraryError) -> Bool {
     let slice = Self.sampled / Self.slices
@@ -84,16 +85,17 @@ package final class PNGWriter {
 
   private static let (sampled, slices) = (1 << 17, 8)
 
-  /// Compresses the rows without a search for repetitions, except of one byte.
-  private func huffman(_ data: UnsafeMutableRawPointer, _ room: Int) -> Int {
+  /// Compresses the rows without a search for repetitions, except of one byte. Nil if the result needs more room, as
+  /// for noise.
+  private func huffman(_ data: UnsafeMutableRawPointer, _ room: Int) -> Int? {
     var stream = z_stream()
-    deflateInit2_(
+    let status = deflateInit2_(
       &stream, 1, Z_DEFLATED, MAX_WBITS, 9, Z_RLE, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size))
+    guard status == Z_OK else { return nil }
     defer { deflateEnd(&stream) }
     (stream.next_in, stream.avail_in) = (UnsafePointer(filtered.samples), UInt32(count))
     (stream.next_out, stream.avail_out) = (data.assumingMemoryBound(to: UInt8.self), UInt32(room))
-    deflate(&stream, Z_FINISH)
-    return Int(stream.total_out)
+    return deflate(&stream, Z_FINISH) == Z_STREAM_END ? Int(stream.total_out) : nil
   }
 
   /// The signature and IHDR.

@@ -40,7 +40,8 @@ enum PlainImage {
         (decoded.format, decoded.frames, decoded.bytes) = (format, 1, file.bytes.count)
       }
     }
-    decoded.isDamaged = reader.isDamaged
+    if reader.isDamaged { decoded.notes.insert(.damaged) }
+    if request.format == .jpeg, JPEGScreening.hasGainMap(file.bytes) { decoded.notes.insert(.gainMap) }
     return decoded
   }
 

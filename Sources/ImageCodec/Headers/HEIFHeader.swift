@@ -24,10 +24,40 @@ enum HEIFHeader {
   }
 }
 
-/// The size and the rotations of the item to show.
+/// The colours of a HEIC, and its high dynamic range.
+package struct HEIFColors {
+  /// The numbers of the primaries and of the transfer function of the primary item (ITU-T H.273); nil if it has an ICC
+  /// profile, or no colours.
+  package private(set) var codePoints: (primaries: Int, transfer: Int)?
+  /// Whether the file has a gain map: a tone-mapped image (ISO 21496-1), or the auxiliary image of Apple.
+  package private(set) var hasGainMap = false
+
+  package init(_ source: any ByteSource) {
+    var reader = HeaderReader(source)
+    var boxes = BoxSequence(from: 0, to: reader.count)
+    while let box = try? boxes.next(&reader) {
+      let content = source.bytes(at: box.content.lowerBound, count: min(box.content.count, Self.maxSearched))
+      switch box.name {
+      case "ftyp": hasGainMap = content.contains("tmap".utf8)
+      case "meta":
+        let item = try? HEIFItem(&reader, meta: box, format: .heic)
+        codePoints = item?.hasProfile == true ? nil : item?.codePoints
+        hasGainMap = hasGainMap || content.contains("urn:com:apple:photo:2020:aux:hdrgainmap".utf8)
+        return
+      default: break
+      }
+    }
+  }
+
+  private static let maxSearched = 1 << 17
+}
+
+/// The size, the rotations and the colours of the item to show.
 struct HEIFItem {
   private(set) var width = 0
   private(set) var height = 0
+  fileprivate private(set) var codePoints: (primaries: Int, transfer: Int)?
+  fileprivate private(set) var hasProfile = false
   private(set) var orientation = Orientation()
 
   private static let maxAssociations = 16
@@ -62,7 +92,7 @@ struct HEIFItem {
     // (MIAF, ISO/IEC 23000-22 section 7.3.6.7), which browsers use even if a file has another order. HEIC properties
     // are applied in the order of the file.
     for box in selected where box.name == "ispe" { try apply(box, &reader) }
-    for box in selected where box.name == "clap" { try apply(box, &reader) }
+    for box in selected where ["clap", "colr"].contains(box.name) { try apply(box, &reader) }
     let turns = selected.filter { ["irot", "imir"].contains($0.name) }
     let inOrder = format == .avif ? turns.filter { $0.name == "irot" } + turns.filter { $0.name == "imir" } : turns
     for box in inOrder { try apply(box, &reader) }
@@ -87,6 +117,13 @@ struct HEIFItem {
       for index in 0..<8 { numbers.append(try reader.big32(start + 4 * index)) }
       if let aperture = CleanAperture(numbers, width: width, height: height) {
         (width, height) = (aperture.width, aperture.height)
+      }
+    case "colr":
+      // ISO/IEC 14496-12 section 12.1.5.
+      switch try reader.name(start) {
+      case "nclx": codePoints = (try reader.big16(start + 4), try reader.big16(start + 6))
+      case "prof", "rICC": hasProfile = true
+      default: break
       }
     case "irot": orientation.turnLeft(times: try reader.uint8(start) & 3)
     case "imir": orientation.mirror(isLeftRight: try reader.uint8(start) & 1 == 1)

@@ -26,7 +26,7 @@ package enum CodecReply: Sendable, Hashable {
       message["says"] = "done"
       message["format"] = decoded.format?.rawValue
       for (name, path) in Self.numbers { message[number: name] = decoded[keyPath: path] }
-      message[number: "damaged"] = decoded.isDamaged ? 1 : 0
+      message[number: "notes"] = decoded.notes.rawValue
       if let placeholder = decoded.placeholder {
         message[number: "color"] = Int(placeholder.color)
         message["thumbHash"] = placeholder.thumbHash.map { String($0) }.joined(separator: ",")
@@ -61,7 +61,7 @@ package enum CodecReply: Sendable, Hashable {
         guard let number = message[number: name] else { return nil }
         decoded[keyPath: path] = number
       }
-      decoded.isDamaged = message[number: "damaged"] == 1
+      decoded.notes = ImageNotes(rawValue: message[number: "notes"] ?? 0).intersection(.all)
       decoded.format = message["format"].flatMap(ImageFormat.init(rawValue:))
       if let color = message[number: "color"].flatMap({ UInt32(exactly: $0) }), let hash = message["thumbHash"] {
         let bytes = hash.split(separator: ",").compactMap { UInt8($0) }

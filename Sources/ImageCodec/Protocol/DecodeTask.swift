@@ -93,8 +93,8 @@ public struct Decoded: Sendable, Hashable {
   public var sourceHeight = 0
   public var placeholder: Placeholder?
   public var facts = ImageFacts()
-  /// Whether the decoded part of the source lacked pixels or its end, and was decoded all the same, as in browsers.
-  public var isDamaged = false
+  /// What was found about the decoded part of the source.
+  public var notes: ImageNotes = []
 
   public init() {}
 }

@@ -12,7 +12,7 @@ extension DiskIndex {
       """)
     let (placeholder, source) = (response.metadata?.placeholder, response.metadata?.source)
     try set.bind(
-      response.id, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.isDamaged == true ? 2 : 0),
+      response.id, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.notes.rawValue ?? 0) << 1,
       placeholder?.thumbHash, placeholder.map { Int($0.color) }, source?.digest, source.map { Int($0.byteCount) },
       source?.format?.rawValue, source?.header?.width, source?.header?.height
     ).run()
@@ -51,7 +51,7 @@ extension DecodeMetadata {
   /// - Parameter first: the first of the columns, in the order of the query in `find`.
   static func read(_ row: borrowing Row, from first: Int32) -> DecodeMetadata? {
     let flags = row.integer(first)
-    let (isChecked, isDamaged) = (flags & 1 != 0, flags & 2 != 0)
+    let (isChecked, notes) = (flags & 1 != 0, ImageNotes(rawValue: Int(flags >> 1)))
     let placeholder =
       row.isNull(first + 1)
       ? nil : Placeholder(thumbHash: row.bytes(first + 1), color: UInt32(truncatingIfNeeded: row.integer(first + 2)))
@@ -61,6 +61,6 @@ extension DecodeMetadata {
       : ImageDescription(
         ImageHeader(row, from: first + 5), byteCount: row.integer(first + 4), digest: row.bytes(first + 3))
     guard flags != 0 || placeholder != nil || source != nil else { return nil }
-    return DecodeMetadata(source: source, placeholder: placeholder, isChecked: isChecked, isDamaged: isDamaged)
+    return DecodeMetadata(source: source, placeholder: placeholder, isChecked: isChecked, notes: notes)
   }
 }

@@ -9,20 +9,20 @@ public final class DecodeMetadata: Sendable, Equatable {
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.
   public let isChecked: Bool
-  /// Whether the original is incomplete or damaged but decodes.
-  public let isDamaged: Bool
+  /// What decodes have found about the original.
+  public let notes: ImageNotes
   /// Facts of the original that hosts asked for. They are kept with images in memory, and computed again for those on
   /// disk.
   public let facts: ImageFacts
 
   public init(
-    source: ImageDescription? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, isDamaged: Bool = false,
+    source: ImageDescription? = nil, placeholder: Placeholder? = nil, isChecked: Bool = false, notes: ImageNotes = [],
     facts: ImageFacts = ImageFacts()
   ) {
     self.source = source
     self.placeholder = placeholder
     self.isChecked = isChecked
-    self.isDamaged = isDamaged
+    self.notes = notes
     self.facts = facts
   }
 
@@ -30,14 +30,14 @@ public final class DecodeMetadata: Sendable, Equatable {
   public func adding(_ other: DecodeMetadata) -> DecodeMetadata {
     DecodeMetadata(
       source: other.source ?? source, placeholder: other.placeholder ?? placeholder,
-      isChecked: other.isChecked || isChecked, isDamaged: other.isDamaged || isDamaged,
+      isChecked: other.isChecked || isChecked, notes: notes.union(other.notes),
       facts: facts.adding(other.facts))
   }
 
   public static func == (left: DecodeMetadata, right: DecodeMetadata) -> Bool {
     left === right
       || left.source == right.source && left.placeholder == right.placeholder && left.isChecked == right.isChecked
-        && left.isDamaged == right.isDamaged && left.facts == right.facts
+        && left.notes == right.notes && left.facts == right.facts
   }
 }
 

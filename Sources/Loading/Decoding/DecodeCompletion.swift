@@ -11,7 +11,7 @@ extension DecodeCoordinator {
     let found = DecodeMetadata(
       source: decode.candidate.response.metadata?.source,
       placeholder: decoded.placeholder, isChecked: decode.step == .check,
-      isDamaged: decoded.isDamaged, facts: decoded.facts)
+      notes: decoded.notes, facts: decoded.facts)
     let candidate = adding(found, of: decode.candidate)
     decode.keepFile()
     proceed(id, with: candidate)
@@ -32,11 +32,12 @@ extension DecodeCoordinator {
     return adding(DecodeMetadata(facts: facts), of: variant)
   }
 
-  /// Returns the original of a variant or of pixels, after recording damage that the decoder reported.
+  /// Returns the original of a variant or of pixels, after recording what the decoder has found about it.
   private func originalDecoded(_ decoded: Decoded, _ decode: ActiveDecode) -> StoredResponse {
     let original = decode.candidate
-    guard decoded.isDamaged, original.response.metadata?.isDamaged != true else { return original.response }
-    return adding(DecodeMetadata(isDamaged: true), of: original).response
+    let known = original.response.metadata?.notes ?? []
+    guard !decoded.notes.isSubset(of: known) else { return original.response }
+    return adding(DecodeMetadata(notes: decoded.notes), of: original).response
   }
 
   // MARK: - Variants
@@ -50,7 +51,7 @@ extension DecodeCoordinator {
       source: original.content.asSource,
       placeholder: decoded.placeholder,
       isChecked: original.metadata?.isChecked == true,
-      isDamaged: original.metadata?.isDamaged == true, facts: original.metadata?.facts ?? .init())
+      notes: original.metadata?.notes ?? [], facts: original.metadata?.facts ?? .init())
     let waiters = waiters(for: id)
     var tiers: LoadRequest.Tiers = []
     if !decode.candidate.isTransient {

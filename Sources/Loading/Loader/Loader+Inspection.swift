@@ -207,7 +207,7 @@ extension LoadedImage {
     self.init(
       key: response.key, cache: status, content: response.content, path: path, data: data,
       source: response.metadata?.source, placeholder: placeholder,
-      isDamaged: response.metadata?.isDamaged == true, finalURL: response.finalURL, response: head)
+      notes: response.metadata?.notes ?? [], finalURL: response.finalURL, response: head)
     content.digest = []
     expiresAt = max(response.expiresAt, response.storedAt)
   }

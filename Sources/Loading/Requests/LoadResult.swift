@@ -27,8 +27,8 @@ public struct LoadedImage: Sendable {
   public var placeholder: Placeholder?
   /// The facts of the original that were asked for.
   public var facts = ImageFacts()
-  /// Whether the original is incomplete or faulty, but could be decoded.
-  public var isDamaged = false
+  /// What decodes have found about the original.
+  public var notes: ImageNotes = []
   /// The final URL after redirects, if any.
   public var finalURL: String?
   public var response: Response?

@@ -18,7 +18,8 @@ extension JSONWriter {
     if let placeholder = image.placeholder { members(of: placeholder) }
     members(of: image.facts)
     if !image.content.digest.isEmpty { member("digest", "sha256-\(image.content.digest.hexadecimal)") }
-    if image.isDamaged { member("damaged", true) }
+    if image.notes.contains(.damaged) { member("damaged", true) }
+    if let hdr = image.notes.hdr { member("hdr", hdr) }
     member("finalURL", short: image.finalURL)
     if let expiresAt = image.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     member("kept", image.isKept)

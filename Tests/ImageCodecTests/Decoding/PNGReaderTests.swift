@@ -184,6 +184,38 @@ struct PNGReaderTests {
     for file in files { #expect(try await decoding.pixels(file) == expected) }
   }
 
+  @Test(arguments: [1, 2, 3, 4], [300, 400])
+  func `noise is written and read again`(samples: Int, side: Int) async throws {
+    let decoding = try Decoding.shared()
+    var random = SeededGenerator(state: UInt64(samples))
+    let bytes = (0..<(side * side * samples)).map { _ in Int.random(in: 0...255, using: &random) }
+    let picture = Pictures(width: side, height: side, samples: samples) { x, y in
+      Array(bytes[((y * side + x) * samples)..<((y * side + x + 1) * samples)])
+    }
+    let source = picture.png()
+    let written = try await decoding.encoded(source, .with { $0.format = .png }).1
+    #expect(try await decoding.pixels(written) == (try await decoding.pixels(source)))
+    #expect(written.count < bytes.count + side + bytes.count / 500 + 200)
+  }
+
+  @Test func `a wrong checksum of the data after the last pixel is ignored, as by libpng`() async throws {
+    let decoding = try Decoding.shared()
+    let picture = Picture(width: 90, height: 80, isInterlaced: false)
+    let data = Self.noise(picture)
+    let damaged = Array(data.dropLast()) + [data.last! ^ 1]
+    #expect(try await decoding.pixels(picture.png([damaged])) == (try await decoding.pixels(picture.png([data]))))
+  }
+
+  @Test func `an image with a side that libvips cannot hold is refused if libvips is needed`() async throws {
+    let decoding = try Decoding.shared()
+    let tall = Picture(width: 1, height: 10_000_001, isInterlaced: false)
+    let file = tall.png([Self.zeros(tall.bytesOfRows)])
+    for output in [DecodeTask.Output.facts(.perceptualHash), .encoded(decoding.newPath())] {
+      let outcome = await decoding.run(try decoding.task(file, output, .with { $0.format = .webp }))
+      guard case .failure(.tooManyPixels) = outcome else { return #expect(Bool(false), "\(outcome)") }
+    }
+  }
+
   @Test func `damaged image data is reported`() async throws {
     let decoding = try Decoding.shared()
     let picture = Picture(width: 90, height: 80, isInterlaced: false)

@@ -14,7 +14,7 @@ struct GIFTests {
     let gif = Pictures.gif(8, 8, colors: [red, green, red], places: places)
     let header = try Decoding.header(gif)
     #expect((header.width, header.height, header.frames) == (8, 8, 3))
-    #expect(try await decoding.run(try decoding.task(gif, .check)).get().isDamaged == false)
+    #expect(try await decoding.run(try decoding.task(gif, .check)).get().notes == [])
     let (all, webp) = try await decoding.encoded(gif, .with { $0.frames = .all })
     #expect((all.width, all.height, all.frames) == (8, 8, 3))
     #expect(try Decoding.header(webp).width == 8)
@@ -26,7 +26,7 @@ struct GIFTests {
     gif.replaceSubrange((second + 5)..<(second + 9), with: [0xFF, 0xFF, 0xFF, 0xFF])
     let (all, _) = try await decoding.encoded(gif, .with { $0.frames = .all })
     #expect((all.width, all.height) == (8, 8))
-    #expect(all.isDamaged, "it has 64 pixels, and not 65535 x 65535")
+    #expect(all.notes == .damaged, "it has 64 pixels, and not 65535 x 65535")
   }
 
   @Test func `pixels that no frame covers are transparent even if no colour is`() async throws {
@@ -56,12 +56,12 @@ struct GIFTests {
     var gif = whole
     let frame = try #require(gif.lastIndex(of: 0x2C))
     (gif[frame + 7], gif[8]) = (20, 20)
-    #expect(try await decoding.encoded(gif, .with { $0.format = .png }).0.isDamaged)
+    #expect(try await decoding.encoded(gif, .with { $0.format = .png }).0.notes == .damaged)
     let pixels = try await decoding.pixels(gif)
     #expect(pixels[5, 9] == [255, 0, 0, 255] && pixels[5, 10] == [0, 0, 0, 0])
     let outcome = await decoding.run(try decoding.task(gif, .check))
     #expect(outcome == .failure(.corrupt("the data of a frame is incomplete")))
-    #expect(try await decoding.run(try decoding.task(whole, .check)).get().isDamaged == false)
+    #expect(try await decoding.run(try decoding.task(whole, .check)).get().notes == [])
   }
 
   @Test(arguments: [0, 9, 12, 255]) func `an invalid code size is corrupt`(size: UInt8) async throws {

@@ -35,9 +35,9 @@ import Threads
     await again.recordMetadata(of: checked)
     #expect(await again.look(up: "a") == [checked])
     // Another decode does not know these results and removes none of them.
-    checked.metadata = DecodeMetadata(isDamaged: true)
+    checked.metadata = DecodeMetadata(notes: .damaged)
     await again.recordMetadata(of: checked)
-    #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, isDamaged: true))
+    #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, notes: .damaged))
   }
 
   @Test func `a new original removes variants of other content and keeps those of the same content`() async throws {

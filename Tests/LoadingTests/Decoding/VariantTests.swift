@@ -40,15 +40,15 @@ struct VariantTests {
     scene.decoder.answer { task in
       ScriptedDecoder.succeed(task).map { decoded in
         var damaged = decoded
-        damaged.isDamaged = true
+        damaged.notes = .damaged
         return damaged
       }
     }
-    #expect(try scene.witness.image(of: first).isDamaged)
-    #expect(try scene.witness.image(of: await scene.submit(ask)).isDamaged)
+    #expect(try scene.witness.image(of: first).notes == .damaged)
+    #expect(try scene.witness.image(of: await scene.submit(ask)).notes == .damaged)
     let later = try await Scene(on: scene.disk)
-    #expect(try later.witness.image(of: await later.submit(ask)).isDamaged)
-    #expect(try later.witness.image(of: await later.submit()).isDamaged)
+    #expect(try later.witness.image(of: await later.submit(ask)).notes == .damaged)
+    #expect(try later.witness.image(of: await later.submit()).notes == .damaged)
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
   }
 

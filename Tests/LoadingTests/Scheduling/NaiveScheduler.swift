@@ -99,8 +99,9 @@ struct NaiveScheduler {
     var lastShrink = 0
     var nextStart: Instant?
     var crawlDelay: Duration?
-    /// The start number of its last transfer.
-    var lastStart = 0
+    /// The start number of the first transfer that set `nextStart`: a second one may start at the same time beyond the
+    /// limits.
+    var pacedBy = 0
     /// Whether it failed while no other origin answered.
     var isSuspected = false
     var forgetAt: Instant?
@@ -336,8 +337,9 @@ struct NaiveScheduler {
     change(origin) {
       $0.activeAtStart = active
       $0.window.started(at: now)
-      $0.lastStart = number
-      if let interval { $0.nextStart = now.advanced(by: interval) }
+      if let next = interval.map({ now.advanced(by: $0) }), next != $0.nextStart {
+        ($0.nextStart, $0.pacedBy) = (next, number)
+      }
     }
     refresh(origin)
   }
@@ -566,7 +568,7 @@ struct NaiveScheduler {
         change(origin) { _ = $0.health.release(at: due) }
         refresh(origin)
         askForName(of: origin)
-      } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.lastStart < $1.lastStart })?.origin {
+      } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.pacedBy < $1.pacedBy })?.origin {
         change(origin) { $0.nextStart = nil }
         refresh(origin)
         askForName(of: origin)
