@@ -24,7 +24,7 @@ struct EmbeddedProfile {
     default: return nil
     }
     isRGB = space == "RGB "
-    let tags = Self.tags(bytes)
+    let tags = Set(Self.tags(bytes).keys)
     let curves: Set = space == "GRAY" ? ["kTRC"] : ["rXYZ", "gXYZ", "bXYZ", "rTRC", "gTRC", "bTRC"]
     if tags.contains("A2B1") || tags.isSuperset(of: curves) {
       intent = VIPS_INTENT_RELATIVE
@@ -35,20 +35,46 @@ struct EmbeddedProfile {
     }
   }
 
+  /// The high dynamic range of a profile: by its tag `cicp` (section 9.2.17), or in the name that libjxl 0.7 gives to a
+  /// profile, as "RGB_D65_202_Rel_PeQ".
+  static func hdr(_ profile: [UInt8]) -> (transfer: HDRTransfer, primaries: Chromaticities)? {
+    profile.withUnsafeBytes { bytes in
+      guard bytes.count >= tableStart + 4 else { return nil }
+      if let tag = tag("cicp", of: bytes), tag.count >= 12, let transfer = HDRTransfer(codePoint: Int(tag[9])) {
+        return Chromaticities(codePoint: Int(tag[8])).map { (transfer, $0) }
+      }
+      // A multiLocalizedUnicodeType with one text in UTF-16 (section 10.15).
+      guard let tag = tag("desc", of: bytes), tag.count > 28 else { return nil }
+      let name = String(
+        decoding: tag[28...].enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element), as: UTF8.self)
+      let parts = name.split(separator: "_")
+      guard parts.count == 5, parts[..<2] == ["RGB", "D65"] else { return nil }
+      let primaries: [Substring: Chromaticities] = ["SRG": .bt709, "202": .bt2020, "DCI": .displayP3]
+      let transfers: [Substring: HDRTransfer] = ["PeQ": .pq, "HLG": .hlg]
+      guard let primary = primaries[parts[2]], let transfer = transfers[parts[4].prefix(3)] else { return nil }
+      return (transfer, primary)
+    }
+  }
+
   private static let tableStart = 128
   /// The maximum number of tags that Little CMS reads.
   private static let maxTags = 100
 
-  /// The tags whose data lies within the profile.
-  private static func tags(_ bytes: UnsafeRawBufferPointer) -> Set<String> {
-    var tags: Set<String> = []
+  /// The ranges of the tags whose data lies within the profile, by their names.
+  private static func tags(_ bytes: UnsafeRawBufferPointer) -> [String: Range<Int>] {
+    var tags: [String: Range<Int>] = [:]
     for index in 0..<min(Int(bytes.bigEndian(at: tableStart)), maxTags) {
       let entry = tableStart + 4 + 12 * index
       guard entry + 12 <= bytes.count else { break }
-      let end = Int(bytes.bigEndian(at: entry + 4)) + Int(bytes.bigEndian(at: entry + 8))
-      if end <= bytes.count { tags.insert(name(bytes, at: entry)) }
+      let start = Int(bytes.bigEndian(at: entry + 4))
+      let end = start + Int(bytes.bigEndian(at: entry + 8))
+      if end <= bytes.count { tags[name(bytes, at: entry)] = start..<end }
     }
     return tags
+  }
+
+  private static func tag(_ name: String, of bytes: UnsafeRawBufferPointer) -> [UInt8]? {
+    tags(bytes)[name].map { Array(bytes[$0]) }
   }
 
   private static func name(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> String {

@@ -107,6 +107,16 @@ extension Picture {
     return try Picture.make { cvips_join_bands(color.pointer, opacity.pointer, $0) }
   }
 
+  /// Floating-point samples of a JPEG XL as 16-bit numbers. They range from 0 to 1 and belong to the profile; libvips
+  /// takes them for linear light.
+  func withoutFloats() throws(LibraryError) -> Picture {
+    guard bandFormat == VIPS_FORMAT_FLOAT else { return self }
+    let scaled = try map { cvips_linear($0, $1, 65535, 0.5) }
+    let numbers = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_USHORT) }
+    let space = bands <= 2 ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_RGB16
+    return try numbers.map { cvips_reinterpreted($0, $1, space) }
+  }
+
   /// The value of white in samples of more than 16 bits. Floating-point samples range from 0 to 1, as in files of
   /// libtiff and Photoshop. For signed integers the value of black is not defined.
   private static func white(of format: VipsBandFormat) -> Double? {

@@ -65,6 +65,10 @@ final class Input {
         let primaries = Chromaticities(codePoint: number)
       else { return picture }
       return try toneMapped(picture, transfer, primaries)
+    case .jxl:
+      let picture = try picture.withoutFloats()
+      guard let (transfer, primaries) = picture.profile.flatMap({ EmbeddedProfile.hdr($0) }) else { return picture }
+      return try toneMapped(picture, transfer, primaries)
     case .jpeg:
       if JPEGScreening.hasGainMap(bytes) { headerNotes.insert(.gainMap) }
       return picture

@@ -18,10 +18,11 @@ struct PlainImageTests {
     .with { ($0.width, $0.enlarge) = (300, true) }, .with { $0.isOriented = false },
   ]
 
+  private static let (waves, hills) = (Pictures.waves(131, 97).png(), Pictures.hills(64, 48).png())
+
   @Test(arguments: transforms, 1...8)
   func `the result is the same, byte for byte`(transform: Transform, orientation: Int) async throws {
-    let picture = Pictures.waves(131, 97)
-    for (source, quality) in [(picture.png(), 80), (picture.png(), 95), (Pictures.hills(64, 48).png(), 80)] {
+    for (source, quality) in [(Self.waves, 80), (Self.waves, 95), (Self.hills, 80)] {
       var file = try await other.encoded(source, as: .jpeg, quality: quality)
       file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2)
       #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
@@ -30,6 +31,7 @@ struct PlainImageTests {
         let (expected, bytes) = try await other.encoded(file, transform)
         #expect(decoded == expected && encoded == bytes)
         #expect(try await plain.pixels(file, transform) == (try await other.pixels(file, transform)))
+        guard orientation == 6 else { continue }
         let png = transform.with { $0.format = .png }
         #expect(try await plain.encoded(file, png) == (try await other.encoded(file, png)))
       } catch DecodeError.cropOutside(let text) {

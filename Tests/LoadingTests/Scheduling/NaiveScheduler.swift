@@ -76,6 +76,7 @@ struct NaiveScheduler {
   private var freeTurns: [[Origin]] = Array(repeating: [], count: Priority.allCases.count)
   private var lastSequence = 0
   private var starts = 0
+  private var originChanges = 0
   private var countedAtStarts = 0
   private var latest = Instant.now
   private var lastAnswer: Instant?
@@ -99,9 +100,9 @@ struct NaiveScheduler {
     var lastShrink = 0
     var nextStart: Instant?
     var crawlDelay: Duration?
-    /// The start number of the first transfer that set `nextStart`: a second one may start at the same time beyond the
-    /// limits.
-    var pacedBy = 0
+    /// The numbers of the changes that set `health.until` and `nextStart`: what was set first is due first.
+    var untilChange = 0
+    var nextStartChange = 0
     /// Whether it failed while no other origin answered.
     var isSuspected = false
     var forgetAt: Instant?
@@ -337,9 +338,7 @@ struct NaiveScheduler {
     change(origin) {
       $0.activeAtStart = active
       $0.window.started(at: now)
-      if let next = interval.map({ now.advanced(by: $0) }), next != $0.nextStart {
-        ($0.nextStart, $0.pacedBy) = (next, number)
-      }
+      if let interval { $0.nextStart = now.advanced(by: interval) }
     }
     refresh(origin)
   }
@@ -564,12 +563,11 @@ struct NaiveScheduler {
       } else if let job = jobs.first(where: { $0.due == due }) {
         change(job.id) { $0.due = nil }
         if isDown(job.origin) { expired.jobs.append(job.id) } else { putBack(job.id) }
-      } else if let origin = origins.first(where: { $0.health.until == due })?.origin {
-        change(origin) { _ = $0.health.release(at: due) }
-        refresh(origin)
-        askForName(of: origin)
-      } else if let origin = origins.filter({ $0.nextStart == due }).min(by: { $0.pacedBy < $1.pacedBy })?.origin {
-        change(origin) { $0.nextStart = nil }
+      } else if let origin = firstReleased(at: due) {
+        change(origin) {
+          if $0.health.until == due { _ = $0.health.release(at: due) }
+          if $0.nextStart == due { $0.nextStart = nil }
+        }
         refresh(origin)
         askForName(of: origin)
       } else {
@@ -577,6 +575,12 @@ struct NaiveScheduler {
       }
     }
     return expired
+  }
+
+  private func firstReleased(at due: Instant) -> Origin? {
+    let held = origins.filter { $0.health.until == due }.map { ($0.untilChange, $0.origin) }
+    let paced = origins.filter { $0.nextStart == due }.map { ($0.nextStartChange, $0.origin) }
+    return (held + paced).min { $0.0 < $1.0 }?.1
   }
 
   /// The loads that cannot wait until their jobs may start.
@@ -603,7 +607,12 @@ struct NaiveScheduler {
   }
 
   private mutating func change(_ origin: Origin, _ body: (inout Known) -> Void) {
-    if let index = origins.firstIndex(where: { $0.origin == origin }) { body(&origins[index]) }
+    guard let index = origins.firstIndex(where: { $0.origin == origin }) else { return }
+    let (until, nextStart) = (origins[index].health.until, origins[index].nextStart)
+    body(&origins[index])
+    originChanges += 1
+    if origins[index].health.until != until { origins[index].untilChange = originChanges }
+    if origins[index].nextStart != nextStart { origins[index].nextStartChange = originChanges }
   }
 
   private mutating func updatePriority(of id: JobID) {
