@@ -34,6 +34,31 @@ struct JXLTests {
     #expect((decoded.format, decoded.width, decoded.height) == (.png, 12, 10))
   }
 
+  /// 16 x 8, floats in sRGB: red to the right, green to the bottom.
+  private static let floats = file(
+    "AAAADEpYTCANCocKAAAAFGZ0eXBqeGwgAAAAAGp4bCAAAAAJanhsbAoAAACIanhsY/8KwclBAggCAQDQAUsYEy8HhwCzAfBlRcYYfK/wYCDGGGNj8IIQ"
+      + "jjHGiBj8Hi4CCIBruBeAQEAAv6IEAAAACAgA/PuBgAAgIAAUHAgIEAgI2INP9kA/HwQEbKHn7YKzAAAA/wcI2FwTEhJ+gIAfIOAHCBgaGuC0/wAB"
+      + "h4eHBwgI")
+  /// 8 x 8 in PQ: 203, 1,000 and, in the lower half, 100 cd/m2.
+  private static let pq = file(
+    "AAAADEpYTCANCocKAAAAFGZ0eXBqeGwgAAAAAGp4bCAAAAAJanhsbAoAAAA+anhsY/8KQQT8AOTRIw4HAAAAgAgCAQCEAEsYE+8CBwkpGOMyAN4XiAHg"
+      + "IgRlKQO9gEAAAAAAAAAAAA==")
+
+  @Test func `floating-point samples range from 0 to 1`() async throws {
+    guard await reads() else { return }
+    let pixels = try await decoding.pixels(Self.floats)
+    #expect((pixels.width, pixels.height, pixels.channels) == (16, 8, 3))
+    #expect(isNear(pixels[3, 5], [48, 160, 207], within: 1) && isNear(pixels[15, 0], [240, 0, 15], within: 1))
+  }
+
+  @Test func `an image in PQ is mapped as a PNG is`() async throws {
+    guard await reads() else { return }
+    let pixels = try await decoding.pixels(Self.pq)
+    #expect(isNear(pixels[1, 1], [188, 188, 188], within: 1) && isNear(pixels[6, 1], [255, 255, 255], within: 1))
+    #expect(isNear(pixels[1, 6], [137, 137, 137], within: 1))
+    #expect(try await decoding.encoded(Self.pq, .with { $0.format = .png }).0.notes == .pq)
+  }
+
   @Test func `an animation is refused, so that no wrong frame is shown`() async throws {
     guard await reads() else { return }
     let outcome = await decoding.run(try decoding.task(Self.animation, .check))
