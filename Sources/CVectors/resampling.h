@@ -5,6 +5,7 @@
 // operations in the same order, so that the result is the same on each machine.
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #define CVECTORS_LANES 8
@@ -82,6 +83,47 @@ CVECTORS_BODY void cvectors_narrow_columns(
   }
 }
 
+typedef uint8_t cvectors_bytes __attribute__((vector_size(16)));
+typedef float cvectors_numbers __attribute__((vector_size(64)));
+
+/// Loads every third or fourth of 48 or 64 bytes.
+CVECTORS_BODY cvectors_numbers cvectors_every(const uint8_t *place, const size_t stride) {
+  cvectors_bytes from[4] = {0}, picked;
+  memcpy(from, place, 16 * stride);
+  if (stride == 3) {
+    picked = __builtin_shufflevector(from[0], from[1], 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, -1, -1, -1, -1, -1);
+    picked = __builtin_shufflevector(picked, from[2], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29);
+  } else {
+    cvectors_bytes first, second;
+    first = __builtin_shufflevector(from[0], from[1], 0, 4, 8, 12, 16, 20, 24, 28, -1, -1, -1, -1, -1, -1, -1, -1);
+    second = __builtin_shufflevector(from[2], from[3], 0, 4, 8, 12, 16, 20, 24, 28, -1, -1, -1, -1, -1, -1, -1, -1);
+    picked = __builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  }
+  return __builtin_convertvector(picked, cvectors_numbers);
+}
+
+CVECTORS_BODY void cvectors_samples_of(
+    const uint8_t *row, const uint8_t *alpha, const size_t stride, size_t count, float *samples) {
+  size_t at = 0;
+  // The last of these bytes may be behind the last sample, and must not be behind the row.
+  for (; stride >= 3 && at + 17 <= count; at += 16) {
+    cvectors_numbers numbers = cvectors_every(row + at * stride, stride);
+    if (alpha) numbers *= cvectors_every(alpha + at * stride, stride) / 255;
+    memcpy(samples + at, &numbers, sizeof numbers);
+  }
+  for (; at < count; at++) samples[at] = (float)row[at * stride] * (alpha ? (float)alpha[at * stride] / 255 : 1);
+}
+
+CVECTORS_BODY void cvectors_samples_body(
+    const uint8_t *row, const uint8_t *alpha, size_t stride, size_t count, float *samples) {
+  switch (stride) {
+  case 1: return cvectors_samples_of(row, alpha, 1, count, samples);
+  case 2: return cvectors_samples_of(row, alpha, 2, count, samples);
+  case 3: return cvectors_samples_of(row, alpha, 3, count, samples);
+  case 4: return cvectors_samples_of(row, alpha, 4, count, samples);
+  }
+}
+
 #ifdef __x86_64__
 #define CVECTORS_WIDE static __attribute__((target("avx2")))
 static inline int cvectors_is_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
@@ -100,6 +142,21 @@ CVECTORS_WIDE void cvectors_narrow_wide(
     size_t count, float *result) {
   cvectors_transpose(rows, length, columns);
   cvectors_narrow_columns(columns, firsts, weights, taps, count, result);
+}
+
+CVECTORS_WIDE void cvectors_samples_wide(
+    const uint8_t *row, const uint8_t *alpha, size_t stride, size_t count, float *samples) {
+  cvectors_samples_body(row, alpha, stride, count, samples);
+}
+
+/// Takes every `stride`th byte of a row, 1 to 4, as a number, multiplied with its alpha / 255 unless `alpha` is NULL.
+static inline void cvectors_samples(
+    const uint8_t *row, const uint8_t *alpha, size_t stride, size_t count, float *samples) {
+  if (cvectors_is_wide()) {
+    cvectors_samples_wide(row, alpha, stride, count, samples);
+  } else {
+    cvectors_samples_body(row, alpha, stride, count, samples);
+  }
 }
 
 /// Adds `count` rows of `length` samples to sums: each row times its weight. `length` must be a multiple of 32.

@@ -5,9 +5,19 @@ package final class PixelMemory {
   package let bytes: UnsafeMutableRawBufferPointer
 
   package init(_ count: Int) throws(LibraryError) {
-    guard let memory = malloc(max(1, count)) else { throw LibraryError("out of memory") }
+    var memory: UnsafeMutableRawPointer?
+    // Pages of 2 MB, if the system has them, are cleared in a third of the time of small ones.
+    if count >= 2 * Self.hugePage {
+      posix_memalign(&memory, Self.hugePage, count)
+      madvise(memory, count, Int32(MADV_HUGEPAGE))
+    } else {
+      memory = malloc(max(1, count))
+    }
+    guard let memory else { throw LibraryError("out of memory") }
     bytes = UnsafeMutableRawBufferPointer(start: memory, count: count)
   }
+
+  private static let hugePage = 2 << 20
 
   deinit { free(bytes.baseAddress) }
 

@@ -70,15 +70,8 @@ final class ResampledPlane {
   func addRow(_ row: UnsafePointer<UInt8>, every stride: Int, weightedBy alpha: UnsafePointer<UInt8>?) {
     seen += 1
     guard rows.contains(seen - 1) else { return }
-    let (place, count, offset) = (waiting + given * length, samples.count, samples.lowerBound * stride)
-    let row = row + offset
-    if let alpha = alpha.map({ $0 + offset }) {
-      for index in 0..<count { place[index] = Float(row[index * stride]) * (Float(alpha[index * stride]) / 255) }
-    } else if stride == 1 {
-      for index in 0..<count { place[index] = Float(row[index]) }
-    } else {
-      for index in 0..<count { place[index] = Float(row[index * stride]) }
-    }
+    let offset = samples.lowerBound * stride
+    cvectors_samples(row + offset, alpha.map { $0 + offset }, stride, samples.count, waiting + given * length)
     given += 1
   }
 

@@ -157,6 +157,29 @@ struct PNGReaderTests {
     if width > 1 { #expect(filters.isSuperset(of: [0, 2])) }
   }
 
+  @Test(arguments: 1...4, [false, true])
+  func `samples of a row are taken with their alpha, and no byte behind the row`(stride: Int, isWeighted: Bool) {
+    var random = SeededGenerator(state: 3)
+    for count in 1...70 {
+      // Exactly as long as the row.
+      let row = (0..<(count * stride)).map { _ in UInt8.random(in: 0...255, using: &random) }
+      let memory = UnsafeMutablePointer<UInt8>.allocate(capacity: row.count)
+      defer { memory.deallocate() }
+      memory.update(from: row, count: row.count)
+      for band in 0..<stride {
+        let alpha = isWeighted ? UnsafePointer(memory + stride - 1) : nil
+        let expected = (0..<count).map { index in
+          Float(row[index * stride + band]) * (isWeighted ? Float(row[index * stride + stride - 1]) / 255 : 1)
+        }
+        for take in [cvectors_samples, cvectors_samples_body] {
+          var samples = [Float](repeating: -1, count: count)
+          take(memory + band, alpha, stride, count, &samples)
+          #expect(samples == expected)
+        }
+      }
+    }
+  }
+
   /// Rows of noise.
   private static func noise(_ picture: Picture) -> [UInt8] {
     var random = SystemRandomNumberGenerator()
