@@ -1,4 +1,4 @@
-/// What a decode has found about an image beside its pixels. The index and the messages of decoders contain the numbers.
+/// Properties of an image that a decode has found. Their numbers are in the index and in the messages of decoders.
 public struct ImageNotes: OptionSet, Sendable, Hashable {
   public let rawValue: Int
 

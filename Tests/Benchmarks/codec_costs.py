@@ -127,7 +127,7 @@ def results(running: Worker) -> Iterator[Dict[str, Any]]:
         *lines, rest = (rest + running.read()).split(b"\n")
         for line in lines:
             answer = json.loads(line)
-            # That pixels are released is told without a response.
+            # The event after a release, which has no ID.
             if answer.get("method") == "completed":
                 continue
             if "result" not in answer:

@@ -16,7 +16,7 @@ final class Input {
   private var jpegReaders: [JPEGReader] = []
   private var pngReaders: [PNGReader] = []
   private var toneMappedRows: [ToneMappedRows] = []
-  /// What the headers read so far tell.
+  /// The notes from the headers read so far.
   private var headerNotes: ImageNotes = []
 
   init(_ file: InputFile) { (bytes, self.file) = (file.bytes, file) }
@@ -151,7 +151,7 @@ final class Input {
     return reader
   }
 
-  /// What the headers and the pixels read so far tell about the image.
+  /// The notes from the headers and the pixels read so far.
   var notes: ImageNotes {
     let isDamaged = frameReader?.isDamaged == true || jpegReaders.contains(where: \.isDamaged)
     return isDamaged ? headerNotes.union(.damaged) : headerNotes

@@ -93,7 +93,7 @@ public struct Decoded: Sendable, Hashable {
   public var sourceHeight = 0
   public var placeholder: Placeholder?
   public var facts = ImageFacts()
-  /// What was found about the decoded part of the source.
+  /// Notes on the decoded part of the source.
   public var notes: ImageNotes = []
 
   public init() {}

@@ -9,7 +9,7 @@ public final class DecodeMetadata: Sendable, Equatable {
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.
   public let isChecked: Bool
-  /// What decodes have found about the original.
+  /// Notes on the original.
   public let notes: ImageNotes
   /// Facts of the original that hosts asked for. They are kept with images in memory, and computed again for those on
   /// disk.

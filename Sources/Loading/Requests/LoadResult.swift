@@ -27,7 +27,7 @@ public struct LoadedImage: Sendable {
   public var placeholder: Placeholder?
   /// The facts of the original that were asked for.
   public var facts = ImageFacts()
-  /// What decodes have found about the original.
+  /// Notes on the original.
   public var notes: ImageNotes = []
   /// The final URL after redirects, if any.
   public var finalURL: String?
