@@ -86,11 +86,16 @@ CVECTORS_BODY void cvectors_narrow_columns(
 typedef uint8_t cvectors_bytes __attribute__((vector_size(16)));
 typedef float cvectors_numbers __attribute__((vector_size(64)));
 
-/// Loads every third or fourth of 48 or 64 bytes.
+/// Loads 16 bytes, each `stride` (1 to 4) after the one before.
 CVECTORS_BODY cvectors_numbers cvectors_every(const uint8_t *place, const size_t stride) {
   cvectors_bytes from[4] = {0}, picked;
   memcpy(from, place, 16 * stride);
-  if (stride == 3) {
+  if (stride == 1) {
+    picked = from[0];
+  } else if (stride == 2) {
+    picked =
+        __builtin_shufflevector(from[0], from[1], 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  } else if (stride == 3) {
     picked = __builtin_shufflevector(from[0], from[1], 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, -1, -1, -1, -1, -1);
     picked = __builtin_shufflevector(picked, from[2], 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29);
   } else {
@@ -106,7 +111,7 @@ CVECTORS_BODY void cvectors_samples_of(
     const uint8_t *row, const uint8_t *alpha, const size_t stride, size_t count, float *samples) {
   size_t at = 0;
   // The last of these bytes may be behind the last sample, and must not be behind the row.
-  for (; stride >= 3 && at + 17 <= count; at += 16) {
+  for (; at + 17 <= count; at += 16) {
     cvectors_numbers numbers = cvectors_every(row + at * stride, stride);
     if (alpha) numbers *= cvectors_every(alpha + at * stride, stride) / 255;
     memcpy(samples + at, &numbers, sizeof numbers);
