@@ -6,10 +6,10 @@ package final class PixelMemory {
 
   package init(_ count: Int) throws(LibraryError) {
     var memory: UnsafeMutableRawPointer?
-    // Pages of 2 MB, if the system has them, are cleared in a third of the time of small ones.
-    if count >= 2 * Self.hugePage {
-      posix_memalign(&memory, Self.hugePage, count)
-      madvise(memory, count, Int32(MADV_HUGEPAGE))
+    // From two of these pages on, because only a part of the last one may be used.
+    if count >= 2 * Self.largePage {
+      posix_memalign(&memory, Self.largePage, count)
+      useLargePages(memory, count)
     } else {
       memory = malloc(max(1, count))
     }
@@ -17,7 +17,7 @@ package final class PixelMemory {
     bytes = UnsafeMutableRawBufferPointer(start: memory, count: count)
   }
 
-  private static let hugePage = 2 << 20
+  private static let largePage = 2 << 20
 
   deinit { free(bytes.baseAddress) }
 
