@@ -3,8 +3,9 @@ internal import CVectors
 internal import CZlib
 internal import Platform
 
-/// Writes a PNG of bytes. Each row gets the filter whose result is the smallest. libdeflate compresses all rows at once,
-/// or zlib without a search for repetitions, which has better results for photographs (Tests/Benchmarks/README.md).
+/// Writes a PNG of bytes. Each row gets the filter whose result is the smallest. libdeflate compresses all rows at
+/// once, or zlib without a search for repetitions, which has better results for photographs
+/// (Tests/Benchmarks/README.md).
 package final class PNGWriter {
   private let (width, height, bands): (Int, Int, Int)
   private let filtered: PixelMemory
