@@ -1329,8 +1329,8 @@ class Image:
         return bool(self.wire.get("damaged", False))
 
     @property
-    def hdr(self) -> Optional[str]:
-        """`pq`, `hlg` or `gainMap` if a decode found that the original has a high dynamic range."""
+    def hdr(self) -> Optional[Literal["pq", "hlg", "gainMap"]]:
+        """The high dynamic range that a decode found in the original."""
         return self.wire.get("hdr")
 
     @property
