@@ -202,11 +202,6 @@ static inline int cvips_blur(VipsImage *in, VipsImage **out, double sigma) {
   return vips_gaussblur(in, out, sigma, "min_ampl", 0.01, NULL);
 }
 
-/// The same samples, as colours of another kind.
-static inline int cvips_reinterpreted(VipsImage *in, VipsImage **out, VipsInterpretation space) {
-  return vips_copy(in, out, "interpretation", space, NULL);
-}
-
 /// `background` must have one value for each of the `count` bands.
 static inline int cvips_embed(VipsImage *in, VipsImage **out, int x, int y, int width, int height,
                               const double *background, int count) {

@@ -88,7 +88,7 @@ final class AVIFReader: FrameReader {
 
   private func convert(into raster: Raster) throws {
     guard (Int(image.width), Int(image.height)) == (raster.width, raster.height) else { throw Self.twoSizes }
-    guard let hdr, let map = ToneMap(hdr.transfer, hdr.primaries) else {
+    guard let map = toneMap else {
       return try convert(into: raster.base, bytes: 1, channels: raster.channels)
     }
     let count = raster.width * raster.height
@@ -110,13 +110,14 @@ final class AVIFReader: FrameReader {
     try check(avifImageYUVToRGB(decoder.pointee.image, &pixels))
   }
 
-  /// The transfer function and the primaries of a picture with high dynamic range.
-  var hdr: (transfer: HDRTransfer, primaries: Chromaticities)? {
-    guard image.icc.size == 0, let transfer = HDRTransfer(codePoint: Int(image.transferCharacteristics)) else {
-      return nil
-    }
-    return Chromaticities(codePoint: Int(image.colorPrimaries)).map { (transfer, $0) }
+  /// The colours of a picture with high dynamic range.
+  var hdr: HDRColors? {
+    if image.icc.size > 0 { return nil }
+    return HDRColors(primaries: Int(image.colorPrimaries), transfer: Int(image.transferCharacteristics))
   }
+
+  /// For all frames.
+  private lazy var toneMap = hdr.flatMap { ToneMap($0) }
 
   private var aperture: CleanAperture? {
     guard image.transformFlags & AVIF_TRANSFORM_CLAP.rawValue != 0 else { return nil }

@@ -37,11 +37,13 @@ struct EmbeddedProfile {
 
   /// The high dynamic range of a profile: by its tag `cicp` (section 9.2.17), or in the name that libjxl 0.7 gives to a
   /// profile, as "RGB_D65_202_Rel_PeQ".
-  static func hdr(_ profile: [UInt8]) -> (transfer: HDRTransfer, primaries: Chromaticities)? {
+  static func hdr(_ profile: [UInt8]) -> HDRColors? {
     profile.withUnsafeBytes { bytes in
       guard bytes.count >= tableStart + 4 else { return nil }
-      if let tag = tag("cicp", of: bytes), tag.count >= 12, let transfer = HDRTransfer(codePoint: Int(tag[9])) {
-        return Chromaticities(codePoint: Int(tag[8])).map { (transfer, $0) }
+      if let tag = tag("cicp", of: bytes), tag.count >= 12,
+        let colors = HDRColors(primaries: Int(tag[8]), transfer: Int(tag[9]))
+      {
+        return colors
       }
       // A multiLocalizedUnicodeType with one text in UTF-16 (section 10.15).
       guard let tag = tag("desc", of: bytes), tag.count > 28 else { return nil }
@@ -52,7 +54,7 @@ struct EmbeddedProfile {
       let primaries: [Substring: Chromaticities] = ["SRG": .bt709, "202": .bt2020, "DCI": .displayP3]
       let transfers: [Substring: HDRTransfer] = ["PeQ": .pq, "HLG": .hlg]
       guard let primary = primaries[parts[2]], let transfer = transfers[parts[4].prefix(3)] else { return nil }
-      return (transfer, primary)
+      return HDRColors(transfer, primary)
     }
   }
 

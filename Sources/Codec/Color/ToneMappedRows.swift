@@ -3,7 +3,6 @@ internal import CodecCore
 
 /// The rows of a picture with high dynamic range, mapped to sRGB when they are read.
 final class ToneMappedRows {
-  let transfer: HDRTransfer
   private let map: ToneMap
   private let picture: Picture
   private let region: UnsafeMutablePointer<VipsRegion>
@@ -11,12 +10,12 @@ final class ToneMappedRows {
   private var next = 0
 
   /// Nil if the samples are not of 8 or 16 bits, or if the primaries span no colour space.
-  init?(_ picture: Picture, _ transfer: HDRTransfer, _ primaries: Chromaticities) throws(LibraryError) {
+  init?(_ picture: Picture, _ colors: HDRColors) throws(LibraryError) {
     guard [VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(picture.bandFormat), picture.bands <= 4,
-      let map = ToneMap(transfer, primaries)
+      let map = ToneMap(colors)
     else { return nil }
     guard let region = vips_region_new(picture.pointer) else { throw LibraryError() }
-    (self.picture, self.transfer, self.map, self.region) = (picture, transfer, map, region)
+    (self.picture, self.map, self.region) = (picture, map, region)
     if picture.bandFormat == VIPS_FORMAT_UCHAR {
       samples = [UInt16](repeating: 0, count: picture.width * picture.bands)
     }

@@ -94,7 +94,7 @@ extension Picture {
       let scaled = try map { cvips_linear($0, $1, 255 / white, 0.5) }
       let bytes = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_UCHAR) }
       let space = colors == 1 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
-      return try bytes.map { cvips_reinterpreted($0, $1, space) }.common(alpha: alpha)
+      return try bytes.map { cvips_interpret($0, $1, space) }.common(alpha: alpha)
     }
     if let colors, ![VIPS_FORMAT_UCHAR, VIPS_FORMAT_USHORT].contains(bandFormat) {
       throw LibraryError("\(colors == 1 ? "grey" : "colour") samples of this type are not supported")
@@ -114,7 +114,7 @@ extension Picture {
     let scaled = try map { cvips_linear($0, $1, 65535, 0.5) }
     let numbers = try scaled.map { cvips_cast($0, $1, VIPS_FORMAT_USHORT) }
     let space = bands <= 2 ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_RGB16
-    return try numbers.map { cvips_reinterpreted($0, $1, space) }
+    return try numbers.map { cvips_interpret($0, $1, space) }
   }
 
   /// The value of white in samples of more than 16 bits. Floating-point samples range from 0 to 1, as in files of

@@ -59,7 +59,7 @@ struct Source {
   /// Whether the image is line art or pixel art: the file has a palette, and its pixels take at most 4 kB plus one bit
   /// each. Photographs with few colours take more.
   var isArtwork: Bool {
-    let hasPalette = format == .gif || format == .png && (try? PNGReader(input.bytes))?.hasPalette == true
+    let hasPalette = format == .gif || format == .png && PNGReader.hasPalette(input.bytes)
     guard hasPalette, let framesInFile = try? input.header(format).frames else { return false }
     return input.bytes.count <= 4096 + width * height / 8 * framesInFile
   }

@@ -10,12 +10,11 @@ final class Input {
   private let file: AnyObject
   private var raster: Raster?
   private(set) var drawing: Drawing?
-  private var drawn: [Raster] = []
   /// The reader that decoded the first frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var jpegReaders: [JPEGReader] = []
-  private var pngReaders: [PNGReader] = []
-  private var toneMappedRows: [ToneMappedRows] = []
+  /// The owners of pixels that pictures read. They must outlive the pictures.
+  private var readByPictures: [AnyObject] = []
   /// The notes from the headers read so far.
   private var headerNotes: ImageNotes = []
 
@@ -61,14 +60,12 @@ final class Input {
     case .heic:
       let colors = HEIFColors(self)
       if colors.hasGainMap { headerNotes.insert(.gainMap) }
-      guard let (number, transfer) = colors.codePoints, let transfer = HDRTransfer(codePoint: transfer),
-        let primaries = Chromaticities(codePoint: number)
-      else { return picture }
-      return try toneMapped(picture, transfer, primaries)
+      let hdr = colors.codePoints.flatMap { HDRColors(primaries: $0.primaries, transfer: $0.transfer) }
+      return try hdr.map { try toneMapped(picture, $0) } ?? picture
     case .jxl:
       let picture = try picture.withoutFloats()
-      guard let (transfer, primaries) = picture.profile.flatMap({ EmbeddedProfile.hdr($0) }) else { return picture }
-      return try toneMapped(picture, transfer, primaries)
+      let hdr = picture.profile.flatMap { EmbeddedProfile.hdr($0) }
+      return try hdr.map { try toneMapped(picture, $0) } ?? picture
     case .jpeg:
       if JPEGScreening.hasGainMap(bytes) { headerNotes.insert(.gainMap) }
       return picture
@@ -80,14 +77,14 @@ final class Input {
   func png(frame: APNGScan.Frame? = nil) throws -> Picture {
     let reader = try PNGReader(bytes, frame: frame)
     try checkSides(reader.size.width, reader.size.height)
-    pngReaders.append(reader)
+    readByPictures.append(reader)
     let picture = try reader.picture()
     switch PNGColors(of: bytes).change(hasProfile: picture.hasProfile) {
     case .none: return picture
     case .removal: return try picture.withProfile(nil)
     case .replacement(let chromaticities, let transfer):
       return try picture.withProfile(ICCProfile.display(chromaticities, transfer))
-    case .toneMap(let transfer, let chromaticities): return try toneMapped(picture, transfer, chromaticities)
+    case .toneMap(let colors): return try toneMapped(picture, colors)
     }
   }
 
@@ -98,12 +95,10 @@ final class Input {
     }
   }
 
-  private func toneMapped(
-    _ picture: Picture, _ transfer: HDRTransfer, _ primaries: Chromaticities
-  ) throws(LibraryError) -> Picture {
-    guard let rows = try ToneMappedRows(picture, transfer, primaries) else { return picture }
-    toneMappedRows.append(rows)
-    headerNotes.insert(transfer.note)
+  private func toneMapped(_ picture: Picture, _ colors: HDRColors) throws(LibraryError) -> Picture {
+    guard let rows = try ToneMappedRows(picture, colors) else { return picture }
+    readByPictures.append(rows)
+    headerNotes.insert(colors.transfer.note)
     return try rows.mapped()
   }
 
@@ -160,7 +155,7 @@ final class Input {
   /// Draws a part of an SVG. The input must outlive the picture.
   func draw(_ drawing: Drawing, _ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Picture {
     let raster = try drawing.raster(crop, size: size)
-    drawn.append(raster)
+    readByPictures.append(raster)
     return try Picture.viewing(raster)
   }
 }

@@ -9,8 +9,8 @@ package enum TransferFunction: Hashable {
 }
 
 /// The primaries and the white of a colour space, as CIE 1931 x and y.
-package struct Chromaticities: Hashable {
-  package struct Point: Hashable {
+package struct Chromaticities: Hashable, Sendable {
+  package struct Point: Hashable, Sendable {
     let x, y: Double
 
     init(_ x: Double, _ y: Double) { (self.x, self.y) = (x, y) }

@@ -29,14 +29,14 @@ package struct PNGColors {
   package enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)
-    case toneMap(HDRTransfer, Chromaticities)
+    case toneMap(HDRColors)
   }
 
   /// - Parameter hasProfile: whether iCCP could be read.
   package func change(hasProfile: Bool) -> Change {
     if let codePoints {
       switch codePoints.transfer {
-      case .hdr(let transfer): return .toneMap(transfer, codePoints.primaries)
+      case .hdr(let transfer): return .toneMap(HDRColors(transfer, codePoints.primaries))
       case .standard(.sRGB) where codePoints.primaries == .bt709: return .removal
       case .standard(let transfer): return .replacement(codePoints.primaries, transfer)
       }

@@ -14,6 +14,24 @@ package enum HDRTransfer: Hashable, Sendable {
   }
 }
 
+/// The transfer function and the primaries of a picture with high dynamic range.
+package struct HDRColors: Hashable, Sendable {
+  package let transfer: HDRTransfer
+  package let primaries: Chromaticities
+
+  package init(_ transfer: HDRTransfer, _ primaries: Chromaticities) {
+    (self.transfer, self.primaries) = (transfer, primaries)
+  }
+
+  /// By the numbers of ITU-T H.273. Nil if they are of no such picture.
+  package init?(primaries: Int, transfer: Int) {
+    guard let transfer = HDRTransfer(codePoint: transfer), let primaries = Chromaticities(codePoint: primaries) else {
+      return nil
+    }
+    self.init(transfer, primaries)
+  }
+}
+
 /// Maps the pixels of a PQ or HLG picture to sRGB, as Chromium does for a screen with standard dynamic range: by the
 /// reference white tone mapping operator of SMPTE ST 2094-50, for a picture of at most 1,000 cd/m2 whose white has 203
 /// (ITU-R BT.2408).
@@ -52,7 +70,8 @@ package final class ToneMap {
   private static let (peak, white): (Double, Double) = (1000, 203)
 
   /// Nil if the primaries span no colour space.
-  package init?(_ transfer: HDRTransfer, _ primaries: Chromaticities) {
+  package init?(_ colors: HDRColors) {
+    let (transfer, primaries) = (colors.transfer, colors.primaries)
     guard let toBT2020 = Matrix(from: primaries, to: .bt2020), let toSRGB = Matrix(from: .bt2020, to: .bt709) else {
       return nil
     }

@@ -59,8 +59,8 @@ package final class PNGReader: RowReader {
   /// Whether samples are 16-bit numbers of the machine instead of bytes.
   package var isDeep: Bool { samples.isDeep }
 
-  /// Whether the pixels have a palette.
-  package var hasPalette: Bool { samples.hasPalette }
+  /// Whether the pixels of a PNG have a palette.
+  package static func hasPalette(_ file: UnsafeRawBufferPointer) -> Bool { file.count >= 33 && file[25] == 3 }
 
   /// Whether the image is one frame of bytes in sRGB.
   var isPlain: Bool {

@@ -5,7 +5,7 @@ struct PNGSamples {
   private let depth: Int
   /// The samples of a pixel in the file.
   private let count: Int
-  let hasPalette: Bool
+  private let hasPalette: Bool
   let bands: Int
   /// R G B and opacity of each palette entry.
   private var colors: [UInt32] = []
@@ -25,9 +25,9 @@ struct PNGSamples {
       if color & 4 == 0, let transparency, transparency.count == 2 * count {
         let values = (0..<count).map { UInt16(transparency[2 * $0]) << 8 | UInt16(transparency[2 * $0 + 1]) }
         // In 8 bits, the high byte is often not 0.
-        let colour = depth == 8 ? values.map { $0 & 255 } : values
+        let key = depth == 8 ? values.map { $0 & 255 } : values
         // A grey outside of the range of the depth is no pixel's.
-        if depth >= 8 || colour[0] >> depth == 0 { transparent = colour }
+        if depth >= 8 || key[0] >> depth == 0 { transparent = key }
       }
       bands = transparent == nil ? count : count + 1
       return
