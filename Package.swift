@@ -61,7 +61,9 @@ let package = Package(
     module("ImageTypes"),
     module(
       "CodecCore",
-      uses: ["ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG", "CDeflate", "CZlib"]),
+      uses: [
+        "ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG", "CDeflate", "CZlib", "CLCMS",
+      ]),
     module(
       "Codec",
       uses: ["CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CAVIF", "CRSVG"]),
@@ -85,6 +87,7 @@ let package = Package(
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
     .systemLibrary(
       name: "CDeflate", pkgConfig: "libdeflate", providers: [.apt(["libdeflate-dev"]), .brew(["libdeflate"])]),
+    .systemLibrary(name: "CLCMS", pkgConfig: "lcms2", providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
     .systemLibrary(name: "CAVIF", pkgConfig: "libavif", providers: [.apt(["libavif-dev"]), .brew(["libavif"])]),
     .systemLibrary(
       name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"]), .brew(["librsvg"])]),

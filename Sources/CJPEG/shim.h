@@ -99,15 +99,12 @@ typedef struct {
   cjpeg_plane planes[MAX_COMPONENTS];
 } cjpeg_reader;
 
-/// The start of a segment with a part of a profile (ICC.1:2022 annex B.4), in an APP2 marker.
-static const char cjpeg_profile[12] = "ICC_PROFILE";
-
-/// Whether the file has a profile before its first scan.
-static inline int cjpeg_has_profile(const cjpeg_reader *reader) {
-  for (jpeg_saved_marker_ptr marker = reader->jpeg.marker_list; marker; marker = marker->next)
-    if (marker->data_length == sizeof cjpeg_profile && !memcmp(marker->data, cjpeg_profile, sizeof cjpeg_profile))
-      return 1;
-  return 0;
+/// The length of the profile before the first scan (ICC.1:2022 annex B.4), of which the caller must free the copy. 0 if
+/// there is none, or if a part is missing.
+static inline size_t cjpeg_profile(cjpeg_reader *reader, unsigned char **copy) {
+  unsigned int length = 0;
+  if (setjmp(reader->errors.failed)) return 0;
+  return jpeg_read_icc_profile(&reader->jpeg, copy, &length) ? length : 0;
 }
 
 /// Initialises a reader from zeroed memory. It must be closed whatever the calls return. The file must outlive it.
@@ -117,7 +114,7 @@ static inline int cjpeg_open(cjpeg_reader *reader, const void *bytes, size_t cou
   if (setjmp(reader->errors.failed)) return 0;
   jpeg_create_decompress(&reader->jpeg);
   jpeg_mem_src(&reader->jpeg, (const unsigned char *)bytes, count);
-  jpeg_save_markers(&reader->jpeg, JPEG_APP0 + 2, sizeof cjpeg_profile);
+  jpeg_save_markers(&reader->jpeg, JPEG_APP0 + 2, 0xFFFF);
   return jpeg_read_header(&reader->jpeg, TRUE) == JPEG_HEADER_OK;
 }
 

@@ -50,13 +50,14 @@ static inline int cvips_rows_generate(VipsRegion *out, void *sequence, void *cli
   return 0;
 }
 
-/// An image whose rows are read from the top on demand. `context` must outlive it. The profile, if there is one, is
-/// copied.
+/// An image whose rows are read from the top on demand. `context` is passed to `release` when it is not needed any more.
+/// The profile, if there is one, is copied.
 static inline int cvips_from_rows(VipsImage **out, int width, int height, int bands, VipsBandFormat format,
                                   VipsInterpretation space, const void *profile, size_t length, cvips_read_row read,
-                                  void *context) {
+                                  void *context, void (*release)(void *context)) {
   VipsImage *source = vips_image_new();
   cvips_rows *rows = VIPS_NEW(source, cvips_rows);
+  g_object_set_data_full(G_OBJECT(source), "imageworker-rows", context, release);
   vips_image_init_fields(source, width, height, bands, format, VIPS_CODING_NONE, space, 1.0, 1.0);
   if (profile) vips_image_set_blob_copy(source, VIPS_META_ICC_NAME, profile, length);
   // Operations that read rows more than once then keep them.
@@ -67,6 +68,54 @@ static inline int cvips_from_rows(VipsImage **out, int width, int height, int ba
                vips_sequential(source, out, "tile_height", 16, NULL);
   g_object_unref(source);
   return result ? -1 : 0;
+}
+
+// MARK: Converting pixels in a callback
+
+/// Converts pixels of one row. May be called on several threads at once.
+typedef void (*cvips_convert_pixels)(void *context, const void *pixels, int count, unsigned char *result);
+
+typedef struct {
+  cvips_convert_pixels convert;
+  void *context;
+} cvips_conversion;
+
+static inline int cvips_convert_generate(VipsRegion *out, void *sequence, void *client, void *other, gboolean *stop) {
+  VipsRegion *in = (VipsRegion *)sequence;
+  cvips_conversion *conversion = (cvips_conversion *)other;
+  VipsRect *area = &out->valid;
+  if (vips_region_prepare(in, area)) return -1;
+  for (int y = area->top; y < VIPS_RECT_BOTTOM(area); y++)
+    conversion->convert(conversion->context, VIPS_REGION_ADDR(in, area->left, y), area->width,
+                        VIPS_REGION_ADDR(out, area->left, y));
+  return 0;
+}
+
+/// The pixels converted to bytes, without a profile. `context` is passed to `release` when it is not needed any more.
+static inline int cvips_convert(VipsImage *in, VipsImage **out, int bands, VipsInterpretation space,
+                                cvips_convert_pixels convert, void *context, void (*release)(void *context)) {
+  VipsImage *result = vips_image_new();
+  cvips_conversion *conversion = VIPS_NEW(result, cvips_conversion);
+  g_object_set_data_full(G_OBJECT(result), "imageworker-conversion", context, release);
+  if (conversion) *conversion = (cvips_conversion){convert, context};
+  // A pipeline does not keep its source.
+  g_object_ref(in);
+  vips_object_local(result, in);
+  if (!conversion || vips_image_pipelinev(result, VIPS_DEMAND_STYLE_THINSTRIP, in, NULL)) {
+    g_object_unref(result);
+    return -1;
+  }
+  result->Bands = bands;
+  result->BandFmt = VIPS_FORMAT_UCHAR;
+  result->Coding = VIPS_CODING_NONE;
+  result->Type = space;
+  vips_image_remove(result, VIPS_META_ICC_NAME);
+  if (vips_image_generate(result, vips_start_one, cvips_convert_generate, vips_stop_one, in, conversion)) {
+    g_object_unref(result);
+    return -1;
+  }
+  *out = result;
+  return 0;
 }
 
 // MARK: Operations
@@ -158,10 +207,6 @@ static inline int cvips_from_labq(VipsImage *in, VipsImage **out) { return vips_
 
 static inline int cvips_colourspace(VipsImage *in, VipsImage **out, VipsInterpretation space) {
   return vips_colourspace(in, out, space, NULL);
-}
-
-static inline int cvips_to_srgb_by_profile(VipsImage *in, VipsImage **out, VipsIntent intent) {
-  return vips_icc_transform(in, out, "srgb", "embedded", TRUE, "intent", intent, "depth", 8, NULL);
 }
 
 /// The same values with another interpretation.

@@ -143,32 +143,9 @@ extension Picture {
   }
 
   private func colorStandardized(isGrey: Bool) throws(LibraryError) -> Picture {
-    // A profile that cannot be used is ignored.
-    if let profile = fittingProfile, let converted = try? converted(by: profile) {
-      return isGrey ? try converted.firstBand() : converted
-    }
-    vips_error_clear()
+    if let converted = try convertedByProfile() { return converted }
     if interpretation == VIPS_INTERPRETATION_CMYK, bands == 4 { return try mixed() }
     return try inColorSpace(isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB)
-  }
-
-  private func converted(by profile: EmbeddedProfile) throws(LibraryError) -> Picture {
-    let picture = bands == 1 && profile.isRGB ? try inThreeBands() : self
-    return try picture.map { cvips_to_srgb_by_profile($0, $1, profile.intent) }
-  }
-
-  /// Grey as three equal bands.
-  private func inThreeBands() throws(LibraryError) -> Picture {
-    let two = try Picture.make { cvips_join_bands(pointer, pointer, $0) }
-    let three = try Picture.make { cvips_join_bands(two.pointer, pointer, $0) }
-    let isDeep = bandFormat == VIPS_FORMAT_USHORT
-    return try three.map { cvips_interpret($0, $1, isDeep ? VIPS_INTERPRETATION_RGB16 : VIPS_INTERPRETATION_sRGB) }
-  }
-
-  /// Equal colour bands as grey.
-  private func firstBand() throws(LibraryError) -> Picture {
-    let first = try map { cvips_extract_bands($0, $1, 0, 1) }
-    return try first.map { cvips_interpret($0, $1, VIPS_INTERPRETATION_B_W) }
   }
 
   /// CMYK without a profile, converted to sRGB as browsers do: each ink absorbs its part of the light. Black is then

@@ -33,15 +33,6 @@ final class Picture {
   var hasProfile: Bool { vips_image_get_typeof(pointer, "icc-profile-data") != 0 }
   /// The ICC profile; nil without any.
   var profile: [UInt8]? { blob("icc-profile-data") }
-  /// The profile, if its number of colours fits the bands: libvips would apply a grey profile to the first of three
-  /// bands (ICC.1:2022 section 7.2.6). An RGB profile also fits grey, as equal colours.
-  var fittingProfile: EmbeddedProfile? {
-    guard let profile = profile.flatMap({ bytes in bytes.withUnsafeBytes { EmbeddedProfile($0) } }),
-      profile.colors == bands || bands == 1 && profile.isRGB
-    else { return nil }
-    return profile
-  }
-
   /// The EXIF data that the loader found; empty without any.
   var exif: [UInt8] { blob("exif-data") ?? [] }
 
@@ -119,14 +110,16 @@ final class Picture {
     return copy
   }
 
-  /// Pixels that `read` provides row by row on demand. The context must outlive them.
+  /// Pixels that `read` provides row by row on demand. It gets the owner, which is kept as long as the pixels.
   static func reading(
-    width: Int, height: Int, bands: Int, format: VipsBandFormat, space: VipsInterpretation, profile: [UInt8]?,
-    _ read: @escaping cvips_read_row, _ context: UnsafeMutableRawPointer
+    width: Int, height: Int, bands: Int, format: VipsBandFormat, space: VipsInterpretation, profile: [UInt8]? = nil,
+    owner: AnyObject, _ read: @escaping cvips_read_row
   ) throws(LibraryError) -> Picture {
-    try make {
+    let context = Unmanaged.passRetained(owner).toOpaque()
+    return try make {
       cvips_from_rows(
-        $0, Int32(width), Int32(height), Int32(bands), format, space, profile, profile?.count ?? 0, read, context)
+        $0, Int32(width), Int32(height), Int32(bands), format, space, profile, profile?.count ?? 0, read, context,
+        { Unmanaged<AnyObject>.fromOpaque($0.unsafelyUnwrapped).release() })
     }
   }
 

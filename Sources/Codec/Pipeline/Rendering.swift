@@ -71,10 +71,8 @@ struct Rendering {
   private func extracted(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
     let area = stored.area(loadedWidth: frame.width, loadedHeight: frame.height)
     var result = try frame.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
-    // Deep and rare kinds of pixels are converted first. The profile of common ones is applied later, to fewer pixels.
-    if result.bandFormat != VIPS_FORMAT_UCHAR || (result.hasAlpha && result.hasProfile) {
-      result = try result.standardized()
-    }
+    // Deep pixels are converted first. The profile of bytes is applied later, to fewer pixels.
+    if result.bandFormat != VIPS_FORMAT_UCHAR { result = try result.standardized() }
     result = try result.resized(toWidth: stored.scaledWidth, height: stored.scaledHeight)
     return try result.standardized().oriented(source.orientation)
   }

@@ -77,15 +77,8 @@ final class Input {
   func png(frame: APNGScan.Frame? = nil) throws -> Picture {
     let reader = try PNGReader(bytes, frame: frame)
     try checkSides(reader.size.width, reader.size.height)
-    readByPictures.append(reader)
-    let picture = try reader.picture()
-    switch PNGColors(of: bytes).change(hasProfile: picture.hasProfile) {
-    case .none: return picture
-    case .removal: return try picture.withProfile(nil)
-    case .replacement(let chromaticities, let transfer):
-      return try picture.withProfile(ICCProfile.display(chromaticities, transfer))
-    case .toneMap(let colors): return try toneMapped(picture, colors)
-    }
+    let picture = try reader.picture(profile: reader.profile)
+    return try PNGColors(of: bytes).hdr.map { try toneMapped(picture, $0) } ?? picture
   }
 
   /// libvips would take a longer side for 1.
@@ -96,10 +89,9 @@ final class Input {
   }
 
   private func toneMapped(_ picture: Picture, _ colors: HDRColors) throws(LibraryError) -> Picture {
-    guard let rows = try ToneMappedRows(picture, colors) else { return picture }
-    readByPictures.append(rows)
+    guard let mapped = try picture.toneMapped(colors) else { return picture }
     headerNotes.insert(colors.transfer.note)
-    return try rows.mapped()
+    return mapped
   }
 
   /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.

@@ -3,8 +3,8 @@ internal import CodecCore
 internal import Platform
 
 extension PNGReader {
-  /// The pixels, decoded from the top when they are read. The reader must outlive the picture.
-  func picture() throws(LibraryError) -> Picture {
+  /// The pixels, decoded from the top when they are read.
+  func picture(profile: [UInt8]?) throws(LibraryError) -> Picture {
     let isGrey = storedBands <= 2
     let space =
       switch (isGrey, isDeep) {
@@ -16,11 +16,11 @@ extension PNGReader {
     return try Picture.reading(
       width: size.width, height: size.height, bands: storedBands,
       format: isDeep ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR,
-      space: space, profile: profile,
-      { context, row in
-        Unmanaged<PNGReader>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue().read(
-          into: row.unsafelyUnwrapped)
-      }, Unmanaged.passUnretained(self).toOpaque())
+      space: space, profile: profile, owner: self
+    ) { context, row in
+      Unmanaged<PNGReader>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+        .read(into: row.unsafelyUnwrapped)
+    }
   }
 
   /// Returns 0 on success.

@@ -29,14 +29,19 @@ package struct PNGColors {
   package enum Change: Equatable {
     case none, removal
     case replacement(Chromaticities, TransferFunction)
-    case toneMap(HDRColors)
+  }
+
+  /// The declared high dynamic range, which comes before any profile.
+  package var hdr: HDRColors? {
+    guard let codePoints, case .hdr(let transfer) = codePoints.transfer else { return nil }
+    return HDRColors(transfer, codePoints.primaries)
   }
 
   /// - Parameter hasProfile: whether iCCP could be read.
   package func change(hasProfile: Bool) -> Change {
     if let codePoints {
       switch codePoints.transfer {
-      case .hdr(let transfer): return .toneMap(HDRColors(transfer, codePoints.primaries))
+      case .hdr: return .removal
       case .standard(.sRGB) where codePoints.primaries == .bt709: return .removal
       case .standard(let transfer): return .replacement(codePoints.primaries, transfer)
       }

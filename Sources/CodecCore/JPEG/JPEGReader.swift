@@ -1,5 +1,6 @@
 package import CJPEG
 package import ImageCodec
+internal import Platform
 
 /// Decodes a JPEG with libjpeg instead of libvips: a small image takes less than half of the time
 /// (Tests/Benchmarks/README.md), and libjpeg reports damage.
@@ -17,10 +18,15 @@ package final class JPEGReader: RowReader {
     (Int(reader.pointee.jpeg.image_width), Int(reader.pointee.jpeg.image_height))
   }
 
-  /// Whether the image is grey or RGB in sRGB: it has no profile.
-  var isPlain: Bool {
-    let plain = [JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB].contains(reader.pointee.jpeg.jpeg_color_space)
-    return plain && cjpeg_has_profile(reader) == 0
+  var isPlain: Bool { [JCS_GRAYSCALE, JCS_YCbCr, JCS_RGB].contains(reader.pointee.jpeg.jpeg_color_space) }
+
+  /// The ICC profile before the first scan. Known until the image has been decoded.
+  package var profile: [UInt8]? {
+    var bytes: UnsafeMutablePointer<UInt8>?
+    let count = cjpeg_profile(reader, &bytes)
+    guard count > 0, let bytes else { return nil }
+    defer { free(bytes) }
+    return Array(UnsafeBufferPointer(start: bytes, count: count))
   }
 
   /// Whether the data so far lacked something that libjpeg has replaced.

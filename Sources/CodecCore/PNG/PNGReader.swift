@@ -62,13 +62,11 @@ package final class PNGReader: RowReader {
   /// Whether the pixels of a PNG have a palette.
   package static func hasPalette(_ file: UnsafeRawBufferPointer) -> Bool { file.count >= 33 && file[25] == 3 }
 
-  /// Whether the image is one frame of bytes in sRGB.
+  /// Whether the image is one frame of bytes, without high dynamic range.
   var isPlain: Bool {
-    guard !isDeep else { return false }
-    for chunk in PNGChunks(file).prefix(while: { $0.name != PNGChunks.imageData }) {
-      if chunk.name == PNGChunks.profile || chunk.name == PNGChunks.animation { return false }
-    }
-    return PNGColors(of: file).change(hasProfile: false) == .none
+    let header = PNGChunks(file).prefix { $0.name != PNGChunks.imageData }
+    guard !isDeep, !header.contains(where: { $0.name == PNGChunks.animation }) else { return false }
+    return PNGColors(of: file).hdr == nil
   }
 
   /// The next row from the top. It is valid until the next call.
@@ -136,8 +134,18 @@ package final class PNGReader: RowReader {
     return canvas
   }
 
-  /// The ICC profile of the file. Nil if there is none, or if its chunk is damaged.
+  /// The profile of the colours, as the file declares them. Nil for sRGB.
   package var profile: [UInt8]? {
+    let profile = embeddedProfile
+    return switch PNGColors(of: file).change(hasProfile: profile != nil) {
+    case .none: profile
+    case .removal: nil
+    case .replacement(let chromaticities, let transfer): ICCProfile.display(chromaticities, transfer)
+    }
+  }
+
+  /// The ICC profile of the file. Nil if there is none, or if its chunk is damaged.
+  private var embeddedProfile: [UInt8]? {
     guard let chunk = PNGChunks(file).first(where: { [PNGChunks.profile, PNGChunks.imageData].contains($0.name) }),
       chunk.name == PNGChunks.profile, file.isIntact(chunk.checked)
     else { return nil }

@@ -45,7 +45,7 @@ enum PlainImage {
     return decoded
   }
 
-  /// Nil if the image has colours or frames that need other libraries.
+  /// Nil if the image has samples or frames that need other libraries.
   private static func reader(_ request: CodecRequest, _ file: UnsafeRawBufferPointer) throws -> (any PlainReader)? {
     let reader: any PlainReader
     if request.format == .jpeg {
@@ -87,20 +87,26 @@ enum PlainImage {
   ) throws -> PixelRows? {
     let stored = StoredLayout(geometry, of: request.format, size: reader.size, orientation: request.orientation)
     let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
-    guard stored.isScaled else {
-      return try PixelRows(reader, stored.crop).oriented(request.orientation).cut(part)
+    let profile = reader.profile
+    let rows: PixelRows
+    if stored.isScaled {
+      guard stored.needsLittleMemory else { return nil }
+      let size = (width: stored.scaledWidth, height: stored.scaledHeight)
+      let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
+      rows = PixelRows(resampler, size: size)
+    } else {
+      rows = PixelRows(reader, stored.crop)
     }
-    guard stored.needsLittleMemory else { return nil }
-    let size = (width: stored.scaledWidth, height: stored.scaledHeight)
-    let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
-    return try PixelRows(resampler, size: size).oriented(request.orientation).cut(part)
+    return try rows.inSRGB(from: profile).oriented(request.orientation).cut(part)
   }
 }
 
 /// Decodes an image that may be plain.
 private protocol PlainReader: RowReader {
-  /// Whether the image is one frame of bytes in grey or RGB, in sRGB, and possibly alpha.
+  /// Whether the image is one frame of bytes in grey or RGB, and possibly alpha.
   var isPlain: Bool { get }
+  /// The ICC profile of the colours, until the image has been decoded. Nil for sRGB.
+  var profile: [UInt8]? { get }
   /// Whether the data so far lacked something that has been replaced.
   var isDamaged: Bool { get }
 

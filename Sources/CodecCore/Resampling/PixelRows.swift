@@ -30,6 +30,7 @@ struct PixelRows {
   private let sourceWidth: Int
   /// The part of the source.
   private var part: Transform.Crop
+  private var conversion: ProfileConversion?
 
   var width: Int { part.width }
   var height: Int { part.height }
@@ -52,6 +53,16 @@ struct PixelRows {
 
   /// Passes the rows from the top.
   func forEach(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    guard let conversion else { return try forEachStored(body) }
+    let converted = try PixelMemory(width * bands)
+    try forEachStored {
+      conversion.convert($0.baseAddress!, count: width, into: converted.samples)
+      try body(UnsafeRawBufferPointer(converted.bytes))
+    }
+  }
+
+  /// Passes the rows in the colours of the source.
+  private func forEachStored(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let (offset, count) = (part.x * bands, part.width * bands)
     switch source {
     case .reader(let reader):
@@ -66,6 +77,16 @@ struct PixelRows {
         }
       }
     }
+  }
+
+  /// Converted to sRGB. The profile is ignored if it is nil or cannot be used.
+  func inSRGB(from profile: [UInt8]?) -> PixelRows {
+    guard let profile else { return self }
+    var rows = self
+    let hasAlpha = bands.isMultiple(of: 2)
+    rows.conversion = ProfileConversion(
+      profile, colors: bands - (hasAlpha ? 1 : 0), hasAlpha: hasAlpha, pixels: width * height)
+    return rows
   }
 
   /// A part of these rows.

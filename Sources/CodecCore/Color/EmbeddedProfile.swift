@@ -1,17 +1,17 @@
-internal import CVips
-internal import CodecCore
+internal import CLCMS
 
 /// The usable parts of a picture's ICC profile, according to its header and tag table (ICC.1:2022 section 7).
-struct EmbeddedProfile {
+package struct EmbeddedProfile {
   /// The number of device colours.
   let colors: Int
   let isRGB: Bool
+  /// Whether colours are converted by a table of several dimensions.
+  let hasTable: Bool
   /// The rendering intent for the conversion.
   ///
-  /// libvips silently uses another profile if the profile has no table for the intent. Relative colorimetric is
-  /// preferred. A profile of a scanner or of an XYB JPEG may have only `AToB0`, which then applies to all intents
-  /// (section 9.2.1 and table 25).
-  let intent: VipsIntent
+  /// Relative colorimetric is preferred. A profile of a scanner or of an XYB JPEG may have only `AToB0`, which then
+  /// applies to all intents (section 9.2.1 and table 25).
+  let intent: Int32
 
   /// Nil if the profile cannot be used.
   init?(_ bytes: UnsafeRawBufferPointer) {
@@ -26,10 +26,11 @@ struct EmbeddedProfile {
     isRGB = space == "RGB "
     let tags = Set(Self.tags(bytes).keys)
     let curves: Set = space == "GRAY" ? ["kTRC"] : ["rXYZ", "gXYZ", "bXYZ", "rTRC", "gTRC", "bTRC"]
+    hasTable = tags.contains("A2B1") || tags.contains("A2B0")
     if tags.contains("A2B1") || tags.isSuperset(of: curves) {
-      intent = VIPS_INTENT_RELATIVE
+      intent = INTENT_RELATIVE_COLORIMETRIC
     } else if tags.contains("A2B0") {
-      intent = VIPS_INTENT_PERCEPTUAL
+      intent = INTENT_PERCEPTUAL
     } else {
       return nil
     }
@@ -37,7 +38,7 @@ struct EmbeddedProfile {
 
   /// The high dynamic range of a profile: by its tag `cicp` (section 9.2.17), or in the name that libjxl 0.7 gives to a
   /// profile, as "RGB_D65_202_Rel_PeQ".
-  static func hdr(_ profile: [UInt8]) -> HDRColors? {
+  package static func hdr(_ profile: [UInt8]) -> HDRColors? {
     profile.withUnsafeBytes { bytes in
       guard bytes.count >= tableStart + 4 else { return nil }
       if let tag = tag("cicp", of: bytes), tag.count >= 12,
