@@ -63,6 +63,7 @@ let package = Package(
       "CodecCore",
       uses: [
         "ImageCodec", "CodecSandbox", "Platform", "CSystem", "CVectors", "CJPEG", "CDeflate", "CZlib", "CLCMS",
+        "CWebP",
       ]),
     module(
       "Codec",
@@ -87,6 +88,7 @@ let package = Package(
     .systemLibrary(name: "CJPEG", pkgConfig: "libjpeg", providers: [.apt(["libjpeg-dev"]), .brew(["jpeg-turbo"])]),
     .systemLibrary(
       name: "CDeflate", pkgConfig: "libdeflate", providers: [.apt(["libdeflate-dev"]), .brew(["libdeflate"])]),
+    .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"]), .brew(["webp"])]),
     .systemLibrary(name: "CLCMS", pkgConfig: "lcms2", providers: [.apt(["liblcms2-dev"]), .brew(["little-cms2"])]),
     .systemLibrary(name: "CAVIF", pkgConfig: "libavif", providers: [.apt(["libavif-dev"]), .brew(["libavif"])]),
     .systemLibrary(

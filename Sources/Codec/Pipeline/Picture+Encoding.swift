@@ -12,6 +12,11 @@ extension Picture {
   func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
     if format == .png, let file = try png() { return file }
+    if format == .webp, !isLossless, !isAnimation {
+      let writer = try WebPWriter(width: width, height: height, bands: bands)
+      try forEachRows { writer.write($0) }
+      return try writer.finish(quality: quality ?? format.usualQuality)
+    }
     if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0

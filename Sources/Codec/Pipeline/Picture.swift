@@ -56,6 +56,8 @@ final class Picture {
   /// The height of a frame in an animation, whose frames are stacked vertically.
   var pageHeight: Int { Int(vips_image_get_page_height(pointer)) }
 
+  var isAnimation: Bool { pageHeight < height }
+
   /// A copy with all pixels computed, so that they can be read in any order and more than once.
   func inMemory() throws(LibraryError) -> Picture {
     guard let copy = vips_image_copy_memory(pointer) else { throw LibraryError() }

@@ -18,9 +18,7 @@ struct Rendering {
   }
 
   /// Whether each pixel of the result comes from a single pixel of the source.
-  var keepsPixels: Bool {
-    geometry.scaledWidth == geometry.crop.width && geometry.scaledHeight == geometry.crop.height && transform.blur == 0
-  }
+  var keepsPixels: Bool { geometry.keepsPixels && transform.blur == 0 }
 
   func still() throws -> Picture {
     if let drawing = source.input.drawing {

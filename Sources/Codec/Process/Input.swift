@@ -44,6 +44,11 @@ final class Input {
       return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) }
     }
     if format == .png { return try png() }
+    // libvips shows the top of a truncated file.
+    if format == .webp, strictness == VIPS_FAIL_ON_ERROR {
+      let reader = try WebPReader(bytes)
+      if !reader.isAnimated { return try reader.picture(shrink: shrink) }
+    }
     guard let loader = format.loader, let source = vips_source_new_from_memory(bytes.baseAddress, bytes.count) else {
       throw LibraryError()
     }

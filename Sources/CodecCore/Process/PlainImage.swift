@@ -1,10 +1,10 @@
 internal import ImageCodec
 
-/// Decodes JPEGs and PNGs that are only cut, resized and turned, without libvips. The result is that of the other
+/// Decodes JPEGs, PNGs and WebPs that are only cut, resized and turned, without libvips. The result is that of the other
 /// decoder, byte for byte. Most images are such, and a process with the 140 libraries of libvips takes longer to fork
 /// than a small one to decode.
 enum PlainImage {
-  static let formats = CodecFormats(decode: [.jpeg, .png], encode: [.jpeg, .png])
+  static let formats = CodecFormats(decode: [.jpeg, .png, .webp], encode: [.jpeg, .png, .webp])
 
   static func reply(to request: CodecRequest, _ file: InputFile, _ output: OutputFile?) -> CodecReply {
     do {
@@ -29,7 +29,12 @@ enum PlainImage {
       let geometry = try limit.geometry(
         request.transform, width: decoded.sourceWidth, height: decoded.sourceHeight)
       let format = request.transform.format ?? request.format
-      if request.output == .encoded { try geometry.check(for: format) }
+      if request.output == .encoded {
+        try geometry.check(for: format)
+        // Artwork may become lossless.
+        let isPalette = request.format == .png && PNGReader.hasPalette(file.bytes)
+        if format == .webp, isPalette, geometry.keepsPixels, request.transform.quality == nil { return nil }
+      }
       guard let rows = try rows(of: reader, request, geometry) else { return nil }
       (decoded.width, decoded.height) = (geometry.width, geometry.height)
       if request.output == .pixels {
@@ -48,11 +53,13 @@ enum PlainImage {
   /// Nil if the image has samples or frames that need other libraries.
   private static func reader(_ request: CodecRequest, _ file: UnsafeRawBufferPointer) throws -> (any PlainReader)? {
     let reader: any PlainReader
-    if request.format == .jpeg {
+    switch request.format {
+    case .jpeg:
       try JPEGScreening.check(file)
       reader = try JPEGReader(file, isStrict: request.output == .check)
-    } else {
-      reader = try PNGReader(file)
+    case .png: reader = try PNGReader(file)
+    case .webp: reader = try WebPReader(file)
+    default: return nil
     }
     return reader.isPlain ? reader : nil
   }
@@ -73,9 +80,14 @@ enum PlainImage {
       try rows.forEach { writer.write($0) }
       return try writer.finish()
     }
+    let quality = transform.quality ?? format.usualQuality
+    if format == .webp {
+      let writer = try WebPWriter(width: rows.width, height: rows.height, bands: rows.bands)
+      try rows.forEach { writer.write($0) }
+      return try writer.finish(quality: quality)
+    }
     let (background, bands) = (transform.background, rows.bands - (rows.bands.isMultiple(of: 2) ? 1 : 0))
     if rows.bands == 2, Set([background >> 16 & 255, background >> 8 & 255, background & 255]).count > 1 { return nil }
-    let quality = transform.quality ?? format.usualQuality
     let writer = try JPEGWriter(width: rows.width, height: rows.height, bands: bands, quality: quality)
     try rows.forEachOpaque(on: background) { try writer.write($0) }
     return try writer.finish()
@@ -91,9 +103,7 @@ enum PlainImage {
     let rows: PixelRows
     if stored.isScaled {
       guard stored.needsLittleMemory else { return nil }
-      let size = (width: stored.scaledWidth, height: stored.scaledHeight)
-      let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
-      rows = PixelRows(resampler, size: size)
+      rows = PixelRows(try reader.resampled(stored), size: (stored.scaledWidth, stored.scaledHeight))
     } else {
       rows = PixelRows(reader, stored.crop)
     }
@@ -111,25 +121,47 @@ private protocol PlainReader: RowReader {
   var isDamaged: Bool { get }
 
   /// Decodes a part of the image in another size.
-  ///
-  /// - Parameter shrink: the factor by which the image may be reduced while it is decoded.
-  func resampled(_ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)) throws -> Resampler
+  func resampled(_ stored: StoredLayout) throws -> Resampler
 }
 
-extension JPEGReader: PlainReader {}
+extension JPEGReader: PlainReader {
+  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
+    try resampled(stored.crop, shrink: stored.shrink, to: (stored.scaledWidth, stored.scaledHeight))
+  }
+}
 
 extension PNGReader: PlainReader {
   fileprivate var isDamaged: Bool { false }
 
-  fileprivate func resampled(
-    _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
-  ) throws -> Resampler {
-    let resampler = Resampler(
-      storedBands.isMultiple(of: 2) ? .alphaLast : .plain, count: storedBands, from: (crop.width, crop.height), to: size
-    )
+  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
+    let crop = stored.crop
+    let resampler = Resampler(stored, of: crop, bands: storedBands)
     try forEachRow(above: crop.y + crop.height) { index, row in
       if index >= crop.y { resampler.add(row + crop.x * storedBands) }
     }
     return resampler
+  }
+}
+
+extension WebPReader: PlainReader {
+  fileprivate var isPlain: Bool { !isAnimated }
+  fileprivate var isDamaged: Bool { false }
+
+  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
+    let pixels = try pixels(shrink: stored.shrink)
+    let (width, height) = reducedSize(stored.shrink)
+    let area = stored.area(loadedWidth: width, loadedHeight: height)
+    let resampler = Resampler(stored, of: area, bands: storedBands)
+    for y in area.y..<(area.y + area.height) { resampler.add(pixels.samples + (y * width + area.x) * storedBands) }
+    return resampler
+  }
+}
+
+extension Resampler {
+  /// For an image with interleaved bands, of which a part is used.
+  fileprivate convenience init(_ stored: StoredLayout, of part: Transform.Crop, bands: Int) {
+    self.init(
+      bands.isMultiple(of: 2) ? .alphaLast : .plain, count: bands, from: (part.width, part.height),
+      to: (stored.scaledWidth, stored.scaledHeight))
   }
 }

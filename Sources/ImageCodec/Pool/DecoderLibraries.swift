@@ -3,7 +3,7 @@
 /// The libraries that few images need would add half to the processor time of each start, and each mapped library to
 /// that of each child.
 package enum DecoderLibraries: String, Sendable {
-  /// libjpeg, libdeflate and zlib, for the JPEGs and PNGs that need no other.
+  /// libjpeg, libwebp, libdeflate, zlib and Little CMS, for the JPEGs, PNGs and WebPs that need no other.
   case plain
   /// The libraries of all formats except HEIC, JPEG XL and SVG.
   case common
@@ -29,7 +29,7 @@ extension ImageFormat {
 extension DecodeTask {
   /// The minimum libraries that a decoder needs for the source and the result, as far as the header says.
   var libraries: DecoderLibraries {
-    if CodecRequest(self).isForPlainImage { return .plain }
+    if header.frames <= 1, CodecRequest(self).isForPlainImage { return .plain }
     guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
       return header.format.libraries
     }
@@ -38,10 +38,10 @@ extension DecodeTask {
 }
 
 extension CodecRequest {
-  /// Whether the source is a JPEG or PNG that is only checked, or cut, resized and turned to pixels or another JPEG or
-  /// PNG.
+  /// Whether the source is a JPEG, PNG or WebP that is only checked, or cut, resized and turned to pixels or another
+  /// such file.
   package var isForPlainImage: Bool {
-    let plain: [ImageFormat] = [.jpeg, .png]
+    let plain: [ImageFormat] = [.jpeg, .png, .webp]
     guard plain.contains(format), !wantsPlaceholder else { return false }
     switch output {
     case .check: return true

@@ -12,6 +12,9 @@ public struct Geometry: Sendable, Hashable {
   /// focus needs the pixels, it is that of the centre.
   public var x: Int
   public var y: Int
+
+  /// Whether the used part of the source keeps its size.
+  package var keepsPixels: Bool { scaledWidth == crop.width && scaledHeight == crop.height }
 }
 
 /// The error for a crop that is wholly outside the image.

@@ -1,29 +1,4 @@
-/// The chunks of a WebP file (RFC 9649 section 2.3) in order, parsed lazily.
-struct WebPChunks: Sequence, IteratorProtocol {
-  static let headerLength = 12
-
-  struct Chunk {
-    let name: String
-    /// The range of the whole chunk: its name, length, content and padding.
-    let whole: Range<Int>
-
-    var content: Range<Int> { (whole.lowerBound + 8)..<whole.upperBound }
-  }
-
-  private let file: UnsafeRawBufferPointer
-  private var position = Self.headerLength
-
-  init(of file: UnsafeMutableRawBufferPointer) { self.file = UnsafeRawBufferPointer(file) }
-
-  mutating func next() -> Chunk? {
-    guard file.count - position >= 8 else { return nil }
-    let name = String(decoding: file[position..<(position + 4)], as: UTF8.self)
-    let size = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)))
-    let end = Swift.min(position + 8 + size + size % 2, file.count)
-    defer { position = end }
-    return Chunk(name: name, whole: position..<end)
-  }
-}
+internal import CodecCore
 
 /// Removes EXIF, XMP and the colour profile from a WebP file, in place (WebP Container Specification, "Extended File
 /// Format"). libvips 8.14 always adds an EXIF block, and adds a 7 kB sRGB profile if the source had a profile; a file
@@ -40,7 +15,7 @@ struct WebPMetadata {
 
   private func remove() -> Int {
     var length = WebPChunks.headerLength
-    for chunk in WebPChunks(of: file) where isKept(chunk) {
+    for chunk in WebPChunks(of: UnsafeRawBufferPointer(file)) where isKept(chunk) {
       file[length..<(length + chunk.whole.count)].copyBytes(from: file[chunk.whole])
       length += chunk.whole.count
     }
@@ -82,7 +57,7 @@ struct WebPTransparency {
 
   private mutating func announce() {
     var background: Range<Int>?
-    for chunk in WebPChunks(of: file) {
+    for chunk in WebPChunks(of: UnsafeRawBufferPointer(file)) {
       let start = chunk.content.lowerBound
       switch chunk.name {
       case "VP8X" where chunk.content.count >= 10:
