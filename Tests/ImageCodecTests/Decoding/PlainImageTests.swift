@@ -22,9 +22,12 @@ struct PlainImageTests {
 
   @Test(arguments: transforms, 1...8)
   func `the result is the same, byte for byte`(transform: Transform, orientation: Int) async throws {
-    for (source, quality) in [(Self.waves, 80), (Self.waves, 95), (Self.hills, 80)] {
+    let profile = Build.segment(0xE2, Build.text("ICC_PROFILE\0") + [1, 1] + Build.wideProfile())
+    for (source, quality, profile) in [
+      (Self.waves, 80, []), (Self.waves, 95, []), (Self.hills, 80, []), (Self.waves, 80, profile),
+    ] {
       var file = try await other.encoded(source, as: .jpeg, quality: quality)
-      file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2)
+      file.insert(contentsOf: Build.jpegEXIF(orientation) + profile, at: 2)
       #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
       do {
         let (decoded, encoded) = try await plain.encoded(file, transform)
@@ -58,15 +61,24 @@ struct PlainImageTests {
       ("transparent grey", picture(1, depth: 2).png(extraChunks: Pictures.chunk("tRNS", [0, 2]))),
       ("16 bits", picture(3, depth: 16).png()), ("sRGB", picture(3).png(extraChunks: Pictures.chunk("sRGB", [0]))),
       ("gamma", picture(3).png(extraChunks: Pictures.chunk("gAMA", [0, 1, 0x86, 0xA0]))),
+      ("wide", picture(3).png(extraChunks: profile(Build.wideProfile()))),
+      ("wide with alpha", picture(4).png(extraChunks: profile(Build.wideProfile()))),
+      ("wide grey", picture(1).png(extraChunks: profile(Build.wideProfile()))),
+      ("wide grey with alpha", picture(2).png(extraChunks: profile(Build.wideProfile()))),
+      ("table", picture(3).png(extraChunks: profile(Build.negativeProfile("RGB ", channels: 3, tags: ["A2B0"])))),
     ]
   }()
+
+  private static func profile(_ bytes: [UInt8]) -> [UInt8] {
+    Pictures.chunk("iCCP", Build.text("p\0") + [0] + Pictures.deflated(bytes))
+  }
 
   @Test(arguments: pngs, [1, 6])
   func `a PNG gives the same result, byte for byte`(picture: (String, [UInt8]), orientation: Int) async throws {
     let file = picture.1.inserting(Pictures.chunk("eXIf", Build.exif(orientation)), before: "IDAT")
     for transform in Self.transforms {
       do {
-        for format in [nil, ImageFormat.jpeg] {
+        for format in [nil, ImageFormat.jpeg, .webp] {
           let transform = transform.with { ($0.format, $0.background) = (format, 0x336699) }
           #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
           #expect(
@@ -77,12 +89,46 @@ struct PlainImageTests {
     }
   }
 
-  @Test func `damage is treated in the same way`() async throws {
+  @Test(arguments: ["lossy", "alpha", "lossless", "wide"], [1, 6])
+  func `a WebP gives the same result, byte for byte`(kind: String, orientation: Int) async throws {
+    let png =
+      switch kind {
+      case "alpha":
+        Pictures(width: 133, height: 97, samples: 4) { x, y in [x, y * 2, x ^ y, x * y / 9].map { $0 & 255 } }
+          .png()
+      // Artwork becomes lossless.
+      case "lossless":
+        Pictures(width: 133, height: 97, samples: 1, depth: 4) { x, y in [x / 9 * y / 7 & 15] }.png(
+          palette: (0..<48).map { UInt8($0 * 5) })
+      default: Pictures.waves(133, 97).png()
+      }
+    let stored = try await other.encoded(png, .with { $0.format = .webp }).1
+    let image = stored[12...].starts(with: Build.text("VP8X")) ? Array(stored[30...]) : Array(stored[12...])
+    let flags: UInt8 = 8 | (kind == "wide" ? 0x20 : 0) | (kind == "alpha" ? 0x10 : 0)
+    let head = [flags, 0, 0, 0] + Build.little24(132) + Build.little24(96)
+    let profile = kind == "wide" ? Build.webpChunk("ICCP", Build.wideProfile()) : []
+    let file = Build.riff(
+      Build.webpChunk("VP8X", head) + profile + image + Build.webpChunk("EXIF", Build.exif(orientation)))
+    for transform in Self.transforms {
+      do {
+        for format in [nil, ImageFormat.jpeg, .png] {
+          let transform = transform.with { ($0.format, $0.background) = (format, 0x336699) }
+          #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
+          #expect(
+            try await plain.encoded(file, transform) == (try await other.encoded(file, transform)), "\(transform)")
+        }
+        #expect(try await plain.pixels(file, transform) == (try await other.pixels(file, transform)))
+      } catch DecodeError.cropOutside {}
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .webp])
+  func `damage is treated in the same way`(format: ImageFormat) async throws {
     var generator = SeededGenerator(state: 20_261_128)
-    let file = try await other.encoded(Pictures.waves(80, 60).png(), as: .jpeg, quality: 60)
+    let file = try await other.encoded(Pictures.waves(80, 60).png(), as: format, quality: 60)
     for _ in 0..<300 {
       let broken = generator.broken(file)
-      guard let header = try? Decoding.header(broken), header.format == .jpeg else { continue }
+      guard let header = try? Decoding.header(broken), header.format == format else { continue }
       for output in [DecodeTask.Output.check, .encoded(plain.newPath())] {
         let task = DecodeTask(
           source: .bytes(broken), header: header, transform: .with { $0.width = 16 }, output: output,
@@ -100,14 +146,14 @@ struct PlainImageTests {
   }
 
   @Test func `images that need more are passed on`() async throws {
-    let cmyk = try await other.encoded(Pictures.waves(20, 20).png(), as: .jpeg)
+    let jpeg = try await other.encoded(Pictures.waves(20, 20).png(), as: .jpeg)
     let profile = Build.segment(0xE2, Build.text("ICC_PROFILE\0\u{1}\u{1}") + [UInt8](repeating: 0, count: 200))
-    var file = cmyk
+    var file = jpeg
     file.insert(contentsOf: profile, at: 2)
     #expect(try await plain.encoded(file).1 == (try await other.encoded(file).1))
     for change in [
       { (transform: inout Transform) in transform.blur = 1 }, { $0.cornerRadius = 3 }, { $0.isGrayscale = true },
-      { ($0.width, $0.height, $0.fit, $0.focus) = (8, 4, .cover, .attention) }, { $0.format = .webp },
+      { ($0.width, $0.height, $0.fit, $0.focus) = (8, 4, .cover, .attention) }, { $0.format = .avif },
       { ($0.width, $0.height, $0.fit) = (9, 9, .contain) },
     ] {
       #expect(try plain.task(file, .encoded("a"), .with(change)).libraries == .common)

@@ -29,6 +29,18 @@ extension Build {
     profile("GRAY", [("wtpt", white), ("kTRC", text("curv") + big32(0) + big32(0))])
   }
 
+  /// Display P3 with a gamma of 2.2.
+  static func wideProfile() -> [UInt8] {
+    func xyz(_ values: [Double]) -> [UInt8] { text("XYZ ") + big32(0) + values.flatMap { big32(Int($0 * 65536)) } }
+    let curve = text("curv") + big32(0) + big32(1) + big16(0x0233)
+    return profile(
+      "RGB ",
+      [
+        ("wtpt", white), ("rXYZ", xyz([0.5151, 0.2412, 0])), ("gXYZ", xyz([0.2920, 0.6922, 0.0419])),
+        ("bXYZ", xyz([0.1571, 0.0666, 0.7841])), ("rTRC", curve), ("gTRC", curve), ("bTRC", curve),
+      ])
+  }
+
   /// A profile that makes all pixels neutral: the lower the channels, the lighter (L*) the pixel.
   ///
   /// - Parameter tags: the names of the lookup tables. A profile of a scanner may have `A2B0` only.
