@@ -100,6 +100,8 @@ export interface LoadParams<D extends Deliver = Deliver> {
   placeholder?: boolean;
   /** Facts about the original. */
   facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
+  /** Images that may be decoded in one process with this one: none, those of the group, or all that have none. */
+  isolate?: "image" | "tenant" | "none";
   validate?: "none" | "header" | "decode";
   events?: readonly LoadEventName[];
   timeoutMs?: number;

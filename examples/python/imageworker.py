@@ -566,6 +566,8 @@ class LoadParams(TypedDict, total=False):
     transform: Optional[Transform]
     placeholder: Optional[bool]
     facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
+    isolate: Optional[Literal["image", "tenant", "none"]]
+    """Images that may be decoded in one process with this one: none, those of the group, or all that have none."""
     validate: Optional[Literal["none", "header", "decode"]]
     events: Optional[Sequence[LoadEventName]]
     timeout: Optional[Seconds]

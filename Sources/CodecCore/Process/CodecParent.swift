@@ -10,7 +10,7 @@ package typealias ImageDecoder = (CodecRequest, InputFile, OutputFile?) -> Codec
 /// worker sends. It never receives a request, an image or an answer, so nothing of an image reaches the next child.
 struct CodecParent {
   let socket: CodecSocket
-  /// The number of images that a child decodes.
+  /// The number of images that a child decodes if it is not for one.
   let lifetime: Int
   let decode: ImageDecoder
 
@@ -19,10 +19,12 @@ struct CodecParent {
     guard csystem_watch_children() == 0, socket.send(.ready(formats, sandbox: sandbox)) else { return }
     while let (command, descriptors) = receive() {
       // A command to kill may come after the child has ended.
-      guard command == .start, let task = descriptors.first else { continue }
+      guard let command, command != .kill, let task = descriptors.first else { continue }
       let parent = getpid()
       let child = csystem_fork()
-      if child == 0 { serve(CodecSocket(descriptor: task), asChildOf: parent) }
+      if child == 0 {
+        serve(CodecSocket(descriptor: task), asChildOf: parent, maxImages: command == .startForOne ? 1 : lifetime)
+      }
       close(task)
       guard child > 0, let status = wait(for: child), socket.send(.ended(child, status: status)) else { return }
     }
@@ -49,9 +51,9 @@ struct CodecParent {
   }
 
   /// Continues as the child, which has no other descriptor than the socket of its tasks.
-  private func serve(_ tasks: CodecSocket, asChildOf parent: pid_t) -> Never {
+  private func serve(_ tasks: CodecSocket, asChildOf parent: pid_t, maxImages: Int) -> Never {
     close(socket.descriptor)
-    if Sandbox.closeChild(of: parent) { CodecServer(socket: tasks, decode: decode).run(maxImages: lifetime) }
+    if Sandbox.closeChild(of: parent) { CodecServer(socket: tasks, decode: decode).run(maxImages: maxImages) }
     _exit(0)
   }
 }

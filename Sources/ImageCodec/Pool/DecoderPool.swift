@@ -3,8 +3,8 @@ public import Platform
 /// The decoder processes and the queue of tasks for them.
 ///
 /// The first task starts a thread. Up to `DecoderSettings.count` decoders work at once, each on one image. A decoder
-/// is a parent process, which loads the libraries, and a child, which it forks for each image
-/// (`DecoderSettings.lifetime`). A child that crashes, times out or is cancelled costs its own task only. A crash is
+/// is a parent process, which loads the libraries, and a child, which it forks for each image, or for several
+/// (`DecodeTask.Isolation`). A child that crashes, times out or is cancelled costs its own task only. A crash is
 /// retried once if the image may not be the reason. Each task is answered exactly once, on the pool's thread, which
 /// must not be blocked.
 public final class DecoderPool: Sendable {
@@ -104,7 +104,8 @@ public struct DecoderSettings: Sendable, Hashable {
   public var memoryLimit: Int
   /// The idle time after which a decoder is ended.
   public var idleTime: Duration
-  /// The number of images that a child process decodes before it ends.
+  /// The number of images that a child process decodes before it ends. If it is more than 1, tasks have no isolation by
+  /// default.
   public var lifetime: Int
 
   public init(
@@ -115,6 +116,15 @@ public struct DecoderSettings: Sendable, Hashable {
     (self.pixelBudget, self.memoryLimit) = (pixelBudget, memoryLimit)
     (self.idleTime, self.lifetime) = (idleTime, lifetime)
   }
+}
+
+extension DecoderSettings {
+  private static let usualSharedLifetime = 100
+
+  /// The number of images of a child that tasks share.
+  var sharedLifetime: Int { lifetime > 1 ? lifetime : Self.usualSharedLifetime }
+
+  func isolation(of task: DecodeTask) -> DecodeTask.Isolation { task.isolation ?? (lifetime > 1 ? .none : .image) }
 }
 
 /// The counters and the state of the pool.

@@ -15,6 +15,7 @@ final class DecoderProcess {
   struct Assignment {
     let ticket: DecodeTicket
     let task: DecodeTask
+    let isolation: DecodeTask.Isolation
     let files: TaskFiles
     let started: Instant
     /// The time at which the child is killed.
@@ -36,8 +37,12 @@ final class DecoderProcess {
 
   private struct Child {
     let socket: DecoderSocket
+    /// That of its tasks.
+    let isolation: DecodeTask.Isolation
     var decodes = 0
     var isClosed = false
+    /// Whether it has been killed between two tasks.
+    var isRetired = false
   }
 
   /// The parent.
@@ -46,7 +51,7 @@ final class DecoderProcess {
   let number: Int
   let socket: DecoderSocket
   let libraries: DecoderLibraries
-  /// The number of images that a child decodes.
+  /// The number of images that a child decodes if tasks share it.
   private let lifetime: Int
   var activity: Activity
   private var child: Child?
@@ -62,7 +67,8 @@ final class DecoderProcess {
     defer { close(other) }
     var id = pid_t()
     let arguments = [
-      executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue, "\(settings.lifetime)",
+      executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue,
+      "\(settings.sharedLifetime)",
     ]
     let error = withCStrings(arguments) { arguments in
       withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, other) }
@@ -70,7 +76,8 @@ final class DecoderProcess {
     guard error == 0 else {
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    (self.id, self.number, self.libraries, self.socket, lifetime) = (id, number, libraries, socket, settings.lifetime)
+    (self.id, self.number, self.libraries, self.socket) = (id, number, libraries, socket)
+    lifetime = settings.sharedLifetime
     activity = .starting(until: now.advanced(by: Self.maxStartTime))
   }
 
@@ -82,21 +89,22 @@ final class DecoderProcess {
     return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
   }
 
-  /// Sends the request to the child, and starts one if there is none. False if that fails, which means that the decoder
+  /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if that fails, which means that the decoder
   /// does not work properly.
   func start(_ assignment: Assignment) -> Bool {
     activity = .busy(assignment)
     defer { assignment.files.closeInput() }
-    guard child != nil || startChild() else { return false }
+    guard child != nil || startChild(assignment.isolation) else { return false }
     child?.decodes += 1
     return child?.socket.send(CodecRequest(assignment.task).message.bytes, assignment.files.descriptors) == true
   }
 
-  private func startChild() -> Bool {
+  private func startChild(_ isolation: DecodeTask.Isolation) -> Bool {
     guard let (socket, other) = DecoderSocket.pair() else { return false }
     defer { close(other) }
-    child = Child(socket: socket)
-    return self.socket.send([DecoderCommand.start.rawValue], [other])
+    child = Child(socket: socket, isolation: isolation)
+    let command = isolation == .image ? DecoderCommand.startForOne : .start
+    return self.socket.send([command.rawValue], [other])
   }
 
   /// The socket of a child whose answer is awaited.
@@ -111,7 +119,21 @@ final class DecoderProcess {
   var childIsUsed: Bool { child.map { $0.decodes > 1 } ?? false }
 
   /// Whether the child ends after its current task.
-  var childEndsAfterTask: Bool { child.map { $0.decodes >= lifetime } ?? true }
+  var childEndsAfterTask: Bool { child.map { $0.isolation == .image || $0.decodes >= lifetime } ?? true }
+
+  /// Whether the decoder is idle and its child, if it has one, may decode an image of this isolation.
+  func isReady(for isolation: DecodeTask.Isolation) -> Bool {
+    isIdle && (child.map { $0.isolation == isolation } ?? true)
+  }
+
+  /// Whether the decoder is idle and has a child.
+  var hasIdleChild: Bool { isIdle && child != nil }
+
+  /// Has an idle child killed, so that the next can start when the parent tells that it has ended.
+  func retireChild() {
+    child?.isRetired = true
+    _ = socket.send([DecoderCommand.kill.rawValue])
+  }
 
   /// Has the child killed. The parent tells when it has ended.
   func killChild(_ reason: Kill, now: Instant) {
@@ -125,6 +147,8 @@ final class DecoderProcess {
   private static let maxKillTime = Duration.seconds(2)
 
   func forgetChild() { child = nil }
+
+  var isRetiring: Bool { child?.isRetired == true }
 
   enum Reaping {
     case running
@@ -141,7 +165,8 @@ final class DecoderProcess {
 }
 
 extension DecoderProcess {
-  var isIdle: Bool { if case .idle = activity { true } else { false } }
+  /// False while a child that has been retired ends.
+  var isIdle: Bool { if case .idle = activity { !isRetiring } else { false } }
   var isBusy: Bool { if case .busy = activity { true } else { false } }
   var isStarting: Bool { if case .starting = activity { true } else { false } }
 

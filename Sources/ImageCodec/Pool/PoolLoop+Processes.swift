@@ -5,18 +5,28 @@ extension PoolLoop {
   func dispatch() {
     if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
     while let ticket = queue.nextThatFits(), processes.count(where: \.isBusy) < maxCount {
-      guard let process = processes.first(where: { $0.isIdle && $0.libraries.include(libraries(for: ticket)) })
-      else { break }
+      guard let process = readyProcess(for: ticket) else { break }
       _ = queue.dequeue()
       assign(ticket, to: process)
     }
     guard let next = queue.nextThatFits().map({ libraries(for: $0) }) else { return }
-    let starting = processes.count { $0.isStarting && $0.libraries.include(next) }
+    let starting = processes.count { ($0.isStarting || $0.isRetiring) && $0.libraries.include(next) }
     var wanted = queue.waitingCount - starting
     while wanted > 0, launch(with: next) != nil { wanted -= 1 }
   }
 
   private var maxCount: Int { max(1, settings.count) }
+
+  /// An idle process for the task. Nil if there is none, or if it must first end a child of another isolation.
+  private func readyProcess(for ticket: DecodeTicket) -> DecoderProcess? {
+    guard let task = pending[ticket]?.task else { return processes.first(where: \.isIdle) }
+    let isolation = settings.isolation(of: task)
+    let idle = processes.filter { $0.isIdle && $0.libraries.include(libraries(for: ticket)) }
+    let ready = idle.filter { $0.isReady(for: isolation) }
+    if let process = ready.first(where: \.hasIdleChild) ?? ready.first { return process }
+    idle.first?.retireChild()
+    return nil
+  }
 
   private func libraries(for ticket: DecodeTicket) -> DecoderLibraries {
     guard let pending = pending[ticket] else { return .common }
@@ -71,7 +81,7 @@ extension PoolLoop {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, task: task, files: try TaskFiles(task), started: now,
+        ticket: ticket, task: task, isolation: settings.isolation(of: task), files: try TaskFiles(task), started: now,
         deadline: now.advanced(by: settings.timeout))
       if !process.start(assignment) { handleLoss(of: process, .ended) }
     } catch {

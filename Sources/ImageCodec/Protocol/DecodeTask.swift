@@ -22,6 +22,16 @@ public struct DecodeTask: Sendable {
     case preview(String, maxSide: Int)
   }
 
+  /// The other images that the process of a decode may decode before and after.
+  public enum Isolation: Sendable, Hashable {
+    /// None.
+    case image
+    /// Those of tasks with the same name.
+    case tenant(String)
+    /// Those of all tasks that have no isolation.
+    case none
+  }
+
   public var source: Source
   /// The result of `ImageHeader.read`; limits are checked against it before a decoder is used.
   public var header: ImageHeader
@@ -30,13 +40,15 @@ public struct DecodeTask: Sendable {
   public var wantsPlaceholder: Bool
   /// The maximum of width x height x frames that is decoded or written.
   public var maxPixels: Int
+  /// Nil for the pool's default.
+  public var isolation: Isolation?
 
   public init(
     source: Source, header: ImageHeader, transform: Transform = Transform(), output: Output,
-    wantsPlaceholder: Bool = false, maxPixels: Int
+    wantsPlaceholder: Bool = false, maxPixels: Int, isolation: Isolation? = nil
   ) {
     (self.source, self.header, self.transform, self.output) = (source, header, transform, output)
-    (self.wantsPlaceholder, self.maxPixels) = (wantsPlaceholder, maxPixels)
+    (self.wantsPlaceholder, self.maxPixels, self.isolation) = (wantsPlaceholder, maxPixels, isolation)
   }
 
   /// The number of pixels to decode, as far as the header says. Never overflows.

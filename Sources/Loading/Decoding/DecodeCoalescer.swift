@@ -22,6 +22,8 @@ struct DecodeCoalescer {
     var facts: FactSet = []
     /// Results that may be cached are not shared with those that may not, nor cleared ones with later ones.
     var retention: Candidate.Retention
+    /// An image that is to be alone is not decoded beside others because a load that permits it came first.
+    var isolation: DecodeTask.Isolation?
     /// The load, for pixels, which are never shared; otherwise nil.
     var owner: LoadID?
   }

@@ -81,7 +81,7 @@ final class DecodeCoordinator {
       key: ExactString(response.key), partition: response.partition, varyKey: response.varyKey,
       original: response.originalDigest, from: response.variant, to: subject.to, step: step,
       facts: step == .encode ? load.request.processing?.facts ?? [] : [], retention: candidate.retention,
-      owner: step == .pixels ? load.id : nil)
+      isolation: load.request.processing?.isolation, owner: step == .pixels ? load.id : nil)
     let subscription = DecodeCoalescer.Subscription(load: load.id, stage: stage)
     let subscriber = DecodeCoalescer.Subscriber(priority: load.priority, status: status, isUrgent: isUrgent)
     switch coalescer.take(subscription, as: subscriber, for: work) {

@@ -9,6 +9,7 @@ struct DecodePreparation: Sendable {
   var transform: Transform?
   var wantsPlaceholder: Bool
   var maxPixels: Int
+  var isolation: DecodeTask.Isolation?
   /// Whether the candidate's bytes, if any, may wait in memory.
   var mayHoldBytes = true
 
@@ -35,6 +36,7 @@ struct DecodePreparation: Sendable {
     (self.candidate, self.step, self.maxPixels) = (candidate, step, maxPixels)
     transform = step == .encode || step == .pixels ? plan?.transform : nil
     wantsPlaceholder = plan?.wantsPlaceholder == true && step != .check
+    isolation = plan?.isolation
   }
 
   func prepare(in storage: DiskServices) -> PreparedDecode {
@@ -49,7 +51,7 @@ struct DecodePreparation: Sendable {
       return .ready(
         DecodeTask(
           source: source, header: header, transform: transform ?? Transform(), output: output,
-          wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels), file)
+          wantsPlaceholder: wantsPlaceholder, maxPixels: maxPixels, isolation: isolation), file)
     } catch {
       return .failed(LoadError(ofDiskWork: error))
     }

@@ -122,7 +122,8 @@ extension DiskServices {
     bytes += [0xFF, 0xD9]
     guard let path = try? scratch.assumeIsolated({ try $0.newPath() }) else { return nil }
     return DecodeTask(
-      source: .bytes(bytes), header: header, output: .preview(path, maxSide: maxSide), maxPixels: maxPixels)
+      source: .bytes(bytes), header: header, output: .preview(path, maxSide: maxSide), maxPixels: maxPixels,
+      isolation: .image)
   }
 
   fileprivate func keepScratch(fileAt path: String, format: ImageFormat?) -> String? {

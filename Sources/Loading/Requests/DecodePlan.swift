@@ -11,6 +11,8 @@ public final class DecodePlan: Sendable {
   public let facts: FactSet
   /// Whether every pixel must decode (`validate: decode`).
   public let checks: Bool
+  /// The other images with which the decodes may share a process; nil for the default.
+  let isolation: DecodeTask.Isolation?
   /// The name under which the result is stored: the canonical form of the transform. Empty for the original, and for
   /// pixels, which are not stored.
   let variant: String
@@ -18,17 +20,18 @@ public final class DecodePlan: Sendable {
   /// Returns nil if nothing needs a decoder.
   public static func asked(
     transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false,
-    facts: FactSet = []
+    facts: FactSet = [], isolation: DecodeTask.Isolation? = nil
   ) -> DecodePlan? {
     guard transform != nil || deliversPixels || wantsPlaceholder || checks || !facts.isEmpty else { return nil }
-    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts)
+    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts, isolation)
   }
 
   private init(
-    _ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool, _ facts: FactSet
+    _ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool, _ facts: FactSet,
+    _ isolation: DecodeTask.Isolation?
   ) {
     (self.transform, self.deliversPixels, self.facts) = (transform, deliversPixels, facts)
-    (self.wantsPlaceholder, self.checks) = (wantsPlaceholder, checks)
+    (self.wantsPlaceholder, self.checks, self.isolation) = (wantsPlaceholder, checks, isolation)
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
 

@@ -73,7 +73,7 @@ enum LoadParameters {
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
-      facts: try facts(params, into: &request))
+      facts: try facts(params, into: &request), isolation: try isolation(params, request.group))
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -83,6 +83,21 @@ enum LoadParameters {
     request.wantsResponse = try params.flag("response") ?? false
     request.digest = try digest(params)
     if params.has("want") { request.want = try WantParameters.read(params) }
+  }
+
+  private enum Isolate: String, CaseIterable {
+    case image, tenant, none
+  }
+
+  private static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
+    switch try params.choice("isolate", Isolate.self) {
+    case .image: return .image
+    case Isolate.none?: return DecodeTask.Isolation.none
+    case .tenant:
+      guard let group else { throw params.refusal(of: "isolate", "must not be tenant without group, which names it") }
+      return .tenant(group)
+    case nil: return nil
+    }
   }
 
   /// A request for a URL with the defaults of the options.

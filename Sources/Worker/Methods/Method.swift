@@ -15,7 +15,7 @@ enum Method: String, CaseIterable {
       [
         "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
         "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "want",
-        "transform", "placeholder", "facts",
+        "transform", "placeholder", "facts", "isolate",
       ]
     case .prefetch: ["urls", "priority", "group", "headers", "want", "transform", "events"]
     case .probe:

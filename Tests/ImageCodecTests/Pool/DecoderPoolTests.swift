@@ -81,12 +81,14 @@ struct DecoderPoolTests {
 
     while True:
         command, sockets, _, _ = socket.recv_fds(worker, 1, 1)
-        if command == b"\1":
+        if command in (b"\1", b"\3"):
             child = os.fork()
             if not child:
                 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # with its parent
                 os.setpgid(0, 0)
                 os.dup2(sockets[0], 0)
+                if command == b"\3":
+                    os.environ["LIFETIME"] = "1"
                 os.execv("/bin/sh", ["/bin/sh", f"{here}/child"])
             os.close(sockets[0])
             ending = threading.Thread(target=tell_end, args=[child], daemon=True)
@@ -115,6 +117,23 @@ struct DecoderPoolTests {
     for _ in 0..<3 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
     #expect(try [self.children(here).count, parents(here).count] == [children, 1])
     #expect((decoding.pool.statistics.decoded, decoding.pool.statistics.running) == (3, 1))
+  }
+
+  @Test(arguments: [
+    ([DecodeTask.Isolation.image, .image], 2), ([.none, .none, .none], 1), ([.image, .none, .none], 2),
+    ([.none, .image, .none], 3), ([.tenant("a"), .tenant("a"), .tenant("b"), .tenant("b"), .tenant("a")], 3),
+    ([.tenant("a"), .none, .image], 3),
+  ], [1, 1000])
+  func `a child decodes images of one isolation`(
+    order: (isolations: [DecodeTask.Isolation], children: Int), lifetime: Int
+  ) async throws {
+    let (decoding, here) = try decoding(Self.answer, lifetime: lifetime)
+    for isolation in order.isolations {
+      var task = try decoding.task(Self.image, .check)
+      task.isolation = isolation
+      #expect(try await decoding.run(task).get().sourceWidth == 4)
+    }
+    #expect(try [children(here).count, parents(here).count] == [order.children, 1])
   }
 
   @Test(arguments: [
