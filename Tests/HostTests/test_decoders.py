@@ -110,6 +110,14 @@ def outcome(response: dict[str, Any]) -> str:
     return "result" if "result" in response else str(response["error"]["data"]["kind"])
 
 
+# Text of a size that FreeType refuses when the image is enlarged. librsvg then refuses other text as well.
+POISON = "<svg xmlns='http://www.w3.org/2000/svg' width='24' height='24'><text y='20' font-size='12'>Ag</text></svg>"
+
+
+def file_of(response: dict[str, Any]) -> Optional[str]:
+    return response["result"]["data"] if "result" in response else None
+
+
 def broken(random: Random, image: bytes) -> bytes:
     content = bytearray(image)
     for _ in range(random.randint(1, 6)):
@@ -153,7 +161,8 @@ class Decoders(unittest.TestCase):
             source = f"{origin.url}/image/2.png?width=60&height=40"
             wanted += [{"url": source, "transform": {"format": made}} for made in formats["encode"]]
             answers = [worker.call("load", deliver="data", **params) for params in wanted]
-        return [base64.b64decode(answer["result"]["data"]) for answer in answers]
+        drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='60' height='40'><text y='30' font-size='30'>Ag</text></svg>"
+        return [base64.b64decode(answer["result"]["data"]) for answer in answers] + [drawing.encode()]
 
     def test_a_format_that_libvips_lacks_is_refused_with_those_that_are_written(self) -> None:
         codec = Path(default_worker()).with_name("imageworker-codec")
@@ -187,16 +196,39 @@ class Decoders(unittest.TestCase):
             {"transform": {"width": 16}, "placeholder": True},
             {"transform": {"width": 16, "format": "webp", "frames": "all"}, "store": "none"},
         ]
+        small = {"width": 16, "frames": "all"}
+        intact: list[dict[str, Any]] = [
+            {"url": f"data:;base64,{base64.b64encode(seed).decode()}", "deliver": "data", **way}
+            for seed in seeds
+            for way in ({"transform": {**small, "format": "webp"}}, {"transform": {"width": 99, "format": "png"}})
+        ]
+        # As they are alone, before any other image. The file of one format is only a header.
+        alone = [(params, file_of(worker.call("load", store="none", **params))) for params in intact]
+        alone = [(params, image) for params, image in alone if image]
+        self.assertGreater(len(alone), len(intact) - 3)
+        poison = f"data:;base64,{base64.b64encode(POISON.encode()).decode()}"
         outcomes: Counter[str] = Counter()
         before: tuple[int, int] | None = None
         for batch in range(IMAGES // AT_ONCE):
+            among: dict[int, int] = {}
             for _ in range(AT_ONCE):
+                if random.random() < 0.1:
+                    choice = random.randrange(len(alone))
+                    among[worker.send("load", store="none", **alone[choice][0])] = choice
+                    continue
+                if random.random() < 0.01:
+                    worker.send("load", url=poison, transform={"width": 1800, "enlarge": True, "blur": random.random()})
+                    continue
                 image = base64.b64encode(broken(random, random.choice(seeds))).decode()
                 worker.send("load", url=f"data:;base64,{image}", **random.choice(ways))
             answers = [worker.receive() for _ in range(AT_ONCE)]
+            for answer in answers:
+                if answer["id"] in among:
+                    self.assertEqual(file_of(answer), alone[among[answer["id"]]][1])
+                    outcomes["intact"] += 1
             # None twice, and so none missing.
             self.assertEqual(len({answer["id"] for answer in answers}), AT_ONCE)
-            outcomes.update(outcome(answer) for answer in answers)
+            outcomes.update(outcome(answer) for answer in answers if answer["id"] not in among)
             worker.call("release", all=True)
             self.assertLessEqual(len(worker.parents()), 2 * 2 + 2)  # one that was killed may take a moment
             if batch == IMAGES // AT_ONCE // 3:
@@ -208,7 +240,7 @@ class Decoders(unittest.TestCase):
         self.assertLess(memory(worker.process.pid, "VmRSS"), before[1] + 12 * MEGABYTE)
         self.assertLessEqual(
             set(outcomes),
-            {"result", "corrupt", "notAnImage", "unsupportedFormat", "tooManyPixels", "decoderCrashed", "decodeTimeout"},
+            {"intact", "result", "corrupt", "notAnImage", "unsupportedFormat", "tooManyPixels", "decoderCrashed", "decodeTimeout"},
         )
         self.assertGreater(min(outcomes["result"], outcomes["corrupt"], outcomes["notAnImage"]), 0)
         stats = worker.call("stats")["result"]
