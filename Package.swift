@@ -67,7 +67,9 @@ let package = Package(
       ]),
     module(
       "Codec",
-      uses: ["CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CAVIF", "CRSVG"]),
+      uses: [
+        "CodecCore", "ImageCodec", "CodecSandbox", "Platform", "CVips", "CJPEG", "CWebP", "CLCMS", "CAVIF", "CRSVG",
+      ]),
     .executableTarget(
       name: "imageworker-plain",
       dependencies: ["CodecCore"],

@@ -303,7 +303,7 @@ export interface InitializeResult {
   protocolVersion: number;
   methods: Method[];
   events: EventName[];
-  formats?: { decode: Format[]; encode: Format[] };
+  formats?: { decode: Format[]; encode: Format[]; libraries: Record<string, string> };
   /** The active restrictions of the decoders. */
   sandbox?: string[];
   limits: Record<string, number>;

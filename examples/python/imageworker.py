@@ -940,6 +940,8 @@ class Server:
 class Formats:
     decode: Sequence[str]
     encode: Sequence[str]
+    libraries: Mapping[str, str]
+    """The versions of the image libraries by name."""
 
 
 @dataclass(frozen=True)

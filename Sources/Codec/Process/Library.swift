@@ -34,7 +34,8 @@ enum Library {
     for name in ["LoadJxl", "SaveJxl"] { vips_operation_block_set("VipsForeign\(name)", 0) }
     formats = CodecFormats(
       decode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canDecode($0) },
-      encode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canEncode($0) })
+      encode: ImageFormat.allCases.filter { libraries.include($0.libraries) && canEncode($0) },
+      libraries: LibraryVersions.all)
     warmUp()
     if libraries == .all { Drawing.warmUp() }
   }

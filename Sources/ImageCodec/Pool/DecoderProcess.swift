@@ -89,8 +89,8 @@ final class DecoderProcess {
     return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
   }
 
-  /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if that fails, which means that the decoder
-  /// does not work properly.
+  /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if
+  /// that fails, which means that the decoder does not work properly.
   func start(_ assignment: Assignment) -> Bool {
     activity = .busy(assignment)
     defer { assignment.files.closeInput() }

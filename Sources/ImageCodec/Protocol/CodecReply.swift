@@ -17,6 +17,7 @@ package enum CodecReply: Sendable, Hashable {
       message["says"] = "ready"
       message["decode"] = formats.decode.names
       message["encode"] = formats.encode.names
+      message["libraries"] = formats.libraries.joined(separator: ",")
       message["sandbox"] = sandbox.joined(separator: ",")
     case .ended(let child, let status):
       message["says"] = "ended"
@@ -47,7 +48,8 @@ package enum CodecReply: Sendable, Hashable {
     switch message["says"] {
     case "ready":
       let formats = CodecFormats(
-        decode: [ImageFormat](names: message["decode"] ?? ""), encode: [ImageFormat](names: message["encode"] ?? ""))
+        decode: [ImageFormat](names: message["decode"] ?? ""), encode: [ImageFormat](names: message["encode"] ?? ""),
+        libraries: (message["libraries"] ?? "").split(separator: ",").map { Self.readable($0) })
       let sandbox = (message["sandbox"] ?? "").split(separator: ",").map { Self.readable($0) }
       self = .ready(formats, sandbox: sandbox)
     case "ended":

@@ -111,12 +111,16 @@ public struct Decoded: Sendable, Hashable {
   public init() {}
 }
 
-/// The formats that the decoder's libvips can read and write.
+/// The formats that a decoder can read and write.
 public struct CodecFormats: Sendable, Hashable {
   public var decode: [ImageFormat] = []
   public var encode: [ImageFormat] = []
+  /// The image libraries: a name and a version, with a space between.
+  public var libraries: [String] = []
 
-  public init(decode: [ImageFormat] = [], encode: [ImageFormat] = []) { (self.decode, self.encode) = (decode, encode) }
+  public init(decode: [ImageFormat] = [], encode: [ImageFormat] = [], libraries: [String] = []) {
+    (self.decode, self.encode, self.libraries) = (decode, encode, libraries)
+  }
 }
 
 /// The reason that an image was not decoded. The texts may be shown in an error message.

@@ -44,7 +44,17 @@ extension Session {
       writer.member("events", .array(EventNames.all.map(JSON.string)))
       if let formats {
         let names = { (formats: [ImageFormat]) in JSON.array(formats.map { .string($0.rawValue) }) }
-        writer.member("formats", .object(["decode": names(formats.decode), "encode": names(formats.encode)]))
+        var libraries = JSONObject()
+        for library in formats.libraries {
+          let parts = library.split(separator: " ", maxSplits: 1)
+          libraries.set(String(parts[0]), .string(String(parts.last!)))
+        }
+        writer.member(
+          "formats",
+          .object([
+            "decode": names(formats.decode), "encode": names(formats.encode),
+            "libraries": .object(libraries),
+          ]))
         writer.member("sandbox", .array(sandbox.map(JSON.string)))
       }
       writer.object("limits") { writer in

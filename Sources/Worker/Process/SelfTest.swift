@@ -107,6 +107,10 @@ private struct SelfTestReport {
     }
     add(.ok, "formats", "decodes \(decoded.joined(separator: ", "))")
     add(.ok, "", "encodes \((formats?["encode"]?.texts ?? []).joined(separator: ", "))")
+    if case .object(let libraries)? = formats?["libraries"] {
+      let versions = libraries.members.compactMap { library in library.value.text.map { "\(library.name) \($0)" } }
+      add(.ok, "libraries", versions.joined(separator: ", "))
+    }
     let missing = ImageFormat.allCases.map(\.rawValue).filter { $0 != "jp2" && !decoded.contains($0) }
     if !missing.isEmpty {
       add(.warning, "formats", "\(missing.joined(separator: ", ")) cannot be decoded; libvips has no support for them")

@@ -25,7 +25,9 @@ struct CodecMessageTests {
     decoded.placeholder = Placeholder(thumbHash: [0, 255, 7], color: 0x010203)
     decoded.facts.perceptualHash = .max
     for reply in [
-      CodecReply.ready(CodecFormats(decode: [.png, .gif], encode: [.jpeg]), sandbox: ["seccomp", "rlimits"]),
+      CodecReply.ready(
+        CodecFormats(decode: [.png, .gif], encode: [.jpeg], libraries: ["libvips 8.14.1"]),
+        sandbox: ["seccomp", "rlimits"]),
       .done(decoded), .failed(.corrupt("it ends too early")), .failed(.tooManyPixels("")),
     ] {
       var bytes = reply.message.bytes

@@ -119,11 +119,12 @@ struct DecoderPoolTests {
     #expect((decoding.pool.statistics.decoded, decoding.pool.statistics.running) == (3, 1))
   }
 
-  @Test(arguments: [
-    ([DecodeTask.Isolation.image, .image], 2), ([.none, .none, .none], 1), ([.image, .none, .none], 2),
-    ([.none, .image, .none], 3), ([.tenant("a"), .tenant("a"), .tenant("b"), .tenant("b"), .tenant("a")], 3),
-    ([.tenant("a"), .none, .image], 3),
-  ], [1, 1000])
+  @Test(
+    arguments: [
+      ([DecodeTask.Isolation.image, .image], 2), ([.none, .none, .none], 1), ([.image, .none, .none], 2),
+      ([.none, .image, .none], 3), ([.tenant("a"), .tenant("a"), .tenant("b"), .tenant("b"), .tenant("a")], 3),
+      ([.tenant("a"), .none, .image], 3),
+    ], [1, 1000])
   func `a child decodes images of one isolation`(
     order: (isolations: [DecodeTask.Isolation], children: Int), lifetime: Int
   ) async throws {
