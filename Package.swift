@@ -113,7 +113,7 @@ let package = Package(
     tests(of: "HTTPTransport", uses: ["HTTPTypes", "Threads", "Platform", "CZlib"]),
     tests(of: "HTTPCaching", uses: ["HTTPTypes"]),
     tests(of: "HTTPTypes"),
-    tests(of: "ImageStore", uses: ["HTTPCaching", "HTTPTypes", "Text", "Threads", "CSQLite", "CSystem"]),
+    tests(of: "ImageStore", uses: ["HTTPCaching", "HTTPTypes", "Text", "Threads", "Platform", "CSQLite", "CSystem"]),
     tests(of: "ImageCodec", uses: ["CAVIF", "CVectors", "CZlib"]),
     .executableTarget(
       name: "sandbox-probe", dependencies: ["CodecCore", "CodecSandbox", "ImageCodec", "Platform", "CSystem"],

@@ -113,7 +113,7 @@ def repeat(running: Worker, wanted: Dict[str, Any], count: int, first: int) -> i
         if "pixels" in result:
             pixels = result["pixels"]
             size = pixels["width"] * pixels["height"] * pixels["channels"]
-            released = {"jsonrpc": "2.0", "method": "release", "params": {"path": pixels["path"]}}
+            released = {"jsonrpc": "2.0", "method": "release", "params": {"path": pixels["path"], "unused": True}}
             running.send(json.dumps(released).encode() + b"\n")
         if sent < count:
             running.send(load(first + sent))

@@ -121,6 +121,35 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
             self.assertEqual((image.frames, image.orientation, image.attempts, image.kept), (1, 1, 1, True))
 
     @unittest.skipIf(importlib.util.find_spec("PIL") is None, "there is no Pillow here")
+    async def test_memory_of_released_pixels_is_used_again_unless_somebody_reads_it(self) -> None:
+        async with self.worker() as worker:
+            urls = [f"{self.origin.url}/image/{number}.png?width=800&height=600" for number in (1, 2)]
+
+            async def load(url: str) -> imageworker.Pixels:
+                return (await worker.load(url, deliver="pixels")).pixels
+
+            first, other = await load(urls[0]), await load(urls[1])
+            expected = [bytes(first.memory), bytes(other.memory)]
+            self.assertNotEqual(*expected)
+            first.release()
+            other.release()
+            with self.assertRaises(ValueError):
+                first.memory[0]
+            for number in (1, 0, 1, 1):
+                pixels = await load(urls[number])
+                self.assertIn(pixels.path, (first.path, other.path))
+                self.assertEqual(bytes(pixels.memory), expected[number])
+                pixels.release()
+            held = await load(urls[0])
+            memory, part = held.memory, held.memory[100:]
+            held.release()
+            for _ in range(3):
+                pixels = await load(urls[1])
+                self.assertNotEqual(pixels.path, held.path)
+                pixels.release()
+            self.assertEqual((bytes(memory), bytes(part)), (expected[0], expected[0][100:]))
+            self.assertEqual(len(os.listdir(held.path.parent)), 2)  # the lock, and the other memory
+
     async def test_pixels_are_a_picture(self) -> None:
         async with self.worker() as worker:
             image = await worker.load(f"{self.origin.url}/image/1.png?width=30&height=20", deliver="pixels")

@@ -203,7 +203,8 @@ export interface ClearParams {
   failures?: true;
 }
 
-export type ReleaseParams = Image<"pixels"> | { path: string } | { all: true };
+/** `unused`: nobody reads the pixels through a mapping either, so that another image may get the memory. */
+export type ReleaseParams = Image<"pixels"> | { path: string; unused?: boolean } | { all: true; unused?: boolean };
 
 /** The options of the worker that `configure` can change. Sizes are bytes, times are milliseconds. */
 export interface Options {
@@ -597,7 +598,7 @@ export interface Methods {
   query: { params: QueryParams; result: QueryResult };
   store: { params: StoreParams; result: StoredImage };
   clear: { params: ClearParams; result: ClearResult };
-  release: { params: { path: string } | { all: true }; result: ReleaseResult };
+  release: { params: { path: string; unused?: boolean } | { all: true; unused?: boolean }; result: ReleaseResult };
   stats: { params: {}; result: StatsResult };
   metrics: { params: {}; result: MetricsResult };
   configure: { params: Options; result: Required<Options> };

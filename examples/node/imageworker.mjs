@@ -583,7 +583,7 @@ class Life {
     const call = this.#take(id);
     if (!call) {
       // The call was aborted meanwhile. Nobody else would release its pixels.
-      if (result?.pixels) this.tell("release", { path: result.pixels.path });
+      if (result?.pixels) this.tell("release", { path: result.pixels.path, unused: true });
     } else if (error || result === undefined) {
       const isUnread = call.refusal && error?.code === -32600;
       call.reject(ImageWorkerError.of(isUnread ? call.refusal : error ?? {}));
@@ -897,7 +897,7 @@ export class ImageWorker {
   }
 
   #release({ pixels }) {
-    if (pixels) this.#life.tell("release", { path: pixels.path });
+    if (pixels) this.#life.tell("release", { path: pixels.path, unused: true });
   }
 
   // The other methods of the protocol
@@ -938,10 +938,10 @@ export class ImageWorker {
     return this.call("clear", filter);
   }
 
-  /** Takes an image with pixels, its `pixels`, `{ path }` or `{ all: true }`. */
+  /** Takes an image with pixels, its `pixels`, `{ path, unused }` or `{ all: true, unused }`. */
   async release(target) {
-    const path = (target.pixels ?? target).path;
-    return this.call("release", path === undefined ? target : { path });
+    const { path, unused } = target.pixels ?? target;
+    return this.call("release", path === undefined ? target : { path, unused });
   }
 
   async stats() {

@@ -12,7 +12,9 @@ final class TaskFiles {
   init(_ task: DecodeTask) throws(DecodeError) {
     input = try Self.open(task.source)
     guard let path = task.outputPath else { return }
-    let file = openFile(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    // Pixels may overwrite those of an earlier image.
+    let exclusively = if case .pixels = task.output { Int32(0) } else { O_EXCL }
+    let file = openFile(path, O_RDWR | O_CREAT | exclusively | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
     (output, outputPath) = (file, path)
   }
@@ -53,13 +55,13 @@ final class TaskFiles {
       }
     }
     var status = stat()
-    guard fstat(file, &status) == 0, status.st_size == decoded.bytes, decoded.bytes > 0 else { return false }
+    guard fstat(file, &status) == 0, status.st_size >= decoded.bytes, decoded.bytes > 0 else { return false }
     if case .pixels = output {
       let area = decoded.width.multipliedReportingOverflow(by: decoded.height)
       let bytes = area.partialValue.multipliedReportingOverflow(by: decoded.channels)
       guard !area.overflow, !bytes.overflow, bytes.partialValue == decoded.bytes else { return false }
     } else {
-      guard decoded.format != nil, decoded.width > 0, decoded.height > 0, decoded.frames > 0 else { return false }
+      guard status.st_size == decoded.bytes, decoded.format != nil, decoded.width > 0, decoded.height > 0, decoded.frames > 0 else { return false }
     }
     outputPath = nil
     closeOutput()

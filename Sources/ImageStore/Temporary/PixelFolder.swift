@@ -1,4 +1,4 @@
-internal import Platform
+public import Platform
 public import Threads
 
 /// Decoded images in shared memory, which hosts map. Each region is a file that belongs to the host until the host
@@ -22,6 +22,8 @@ public actor PixelFolder {
   private let home: ProcessFolder
   private var counter: Int64 = 0
   private var regions: [String: Region] = [:]
+  /// The released regions that the next images get, the oldest first. They contain zeros.
+  private var free: [FreeRegion] = []
   private var bytes: Int64 = 0
 
   private struct Region {
@@ -29,6 +31,16 @@ public actor PixelFolder {
     /// False while it is being filled.
     var isDelivered = false
   }
+
+  private struct FreeRegion {
+    let path: String
+    let byteCount: Int64
+    let since: Instant
+  }
+
+  /// The maximum total bytes of free regions, and the time for which they are kept.
+  static let freeBudget: Int64 = 256 << 20
+  public static let freeTime = Duration.seconds(10)
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -54,11 +66,13 @@ public actor PixelFolder {
     return lstat(path, &status) == 0 && status.st_uid != geteuid()
   }
 
-  /// Reserves space for a region of at most `byteCount` bytes and returns the path where it is to be created. `deliver`
-  /// or `drop` must follow.
+  /// Reserves space for a region of at most `byteCount` bytes and returns the path where it is to be created, or where
+  /// one is whose content is zeros. `deliver` or `drop` must follow.
   ///
   /// Throws `overLimit` if the budget does not allow it, `diskFull` or `io`.
   public func reserve(byteCount: Int64) throws(StoreError) -> String {
+    if let path = reuse(for: byteCount) { return path }
+    dropFree(beyond: Self.budget - bytes - byteCount)
     let folder = try StoreError.mapping(home.open)
     let free = try StoreError.mapping { () throws(FileError) in
       try environment.files.space(of: folder.descriptor).free
@@ -89,18 +103,74 @@ public actor PixelFolder {
     try? environment.files.remove(path)
   }
 
-  /// Deletes a region that a host releases. Returns false if the path is not a delivered region.
-  public func release(_ path: String) -> Bool {
+  /// Takes back a region from a host. Returns false if the path is not a delivered region.
+  ///
+  /// - Parameter isUnused: whether nobody reads the region any more, so that another image may get it. Its file is
+  ///   deleted otherwise.
+  public func release(_ path: String, isUnused: Bool = false, now: Instant = .now) -> Bool {
     guard regions[path]?.isDelivered == true else { return false }
-    drop(path)
+    guard isUnused, let byteCount = try? clear(path), byteCount <= Self.freeBudget else {
+      drop(path)
+      return true
+    }
+    bytes -= regions.removeValue(forKey: path)?.byteCount ?? 0
+    free.append(FreeRegion(path: path, byteCount: byteCount, since: now))
+    dropFree(beyond: min(Self.freeBudget, Self.budget - bytes))
     return true
   }
 
-  /// Deletes all delivered regions and returns their number.
-  public func releaseAll() -> Int {
+  /// Takes back all delivered regions and returns their number.
+  public func releaseAll(areUnused: Bool = false) -> Int {
     let paths = regions.filter(\.value.isDelivered).keys
-    for path in paths { drop(path) }
-    return paths.count
+    return paths.count { release($0, isUnused: areUnused) }
+  }
+
+  /// Takes a free region that an image of at most `byteCount` bytes fills to a quarter at least: that many bytes are for
+  /// four channels, of which it may have one.
+  private func reuse(for byteCount: Int64) -> String? {
+    let fitting = free.indices.filter { free[$0].byteCount <= byteCount && free[$0].byteCount >= byteCount / 4 }
+    guard let index = fitting.max(by: { free[$0].byteCount < free[$1].byteCount }), bytes + byteCount <= Self.budget
+    else { return nil }
+    let region = free.remove(at: index)
+    regions[region.path] = Region(byteCount: byteCount)
+    bytes += byteCount
+    return region.path
+  }
+
+  /// Overwrites the file with zeros, so that the decoder of the next image cannot read this one. Returns its size.
+  private func clear(_ path: String) throws(FileError) -> Int64 {
+    let files = environment.files
+    let file = try files.openForUpdating(path, in: FileSystem.workingDirectory)
+    defer { closeFile(file) }
+    let size = Int64(try files.status(of: file, path).st_size)
+    var rest = size
+    while rest > 0 {
+      let piece = Self.zeros.prefix(Int(min(rest, Int64(Self.zeros.count))))
+      try files.write(piece.count == Self.zeros.count ? Self.zeros : Array(piece), to: file, path)
+      rest -= Int64(piece.count)
+    }
+    return size
+  }
+
+  private static let zeros = [UInt8](repeating: 0, count: 1 << 18)
+
+  /// Deletes the oldest free regions until the others have at most so many bytes.
+  private func dropFree(beyond limit: Int64) {
+    var total = free.reduce(0) { $0 + $1.byteCount }
+    while total > limit, !free.isEmpty {
+      let region = free.removeFirst()
+      total -= region.byteCount
+      try? environment.files.remove(region.path)
+    }
+  }
+
+  /// Deletes the free regions that no image has needed for `freeTime`. Returns whether none is left.
+  public func dropFree(now: Instant = .now) -> Bool {
+    while let first = free.first, first.since.advanced(by: Self.freeTime) <= now {
+      free.removeFirst()
+      try? environment.files.remove(first.path)
+    }
+    return free.isEmpty
   }
 
   /// The delivered regions.
@@ -115,7 +185,7 @@ public actor PixelFolder {
   /// Removes all regions.
   public func close() {
     home.close(removing: true)
-    regions = [:]
+    (regions, free) = ([:], [])
     bytes = 0
   }
 }

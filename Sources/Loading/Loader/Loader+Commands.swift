@@ -1,5 +1,6 @@
 internal import HTTPTypes
 public import ImageStore
+internal import Platform
 internal import Tracing
 
 /// The commands of a host for loads under way and for the cache.
@@ -129,12 +130,31 @@ extension Loader {
 
   /// Releases pixels that a host no longer needs: those at a path, or all.
   ///
-  /// - Parameter completion: gets the number of released regions.
-  public func release(_ path: String?, then completion: @escaping @LoadingActor @Sendable (Int) -> Void) {
+  /// - Parameters:
+  ///   - areUnused: whether the host reads them through no mapping either, so that other images may get their memory.
+  ///   - completion: gets the number of released regions.
+  public func release(
+    _ path: String?, areUnused: Bool, then completion: @escaping @LoadingActor @Sendable (Int) -> Void
+  ) {
+    if areUnused { nextPixelCleanup = nextPixelCleanup ?? .now + PixelFolder.freeTime }
     storage.perform(
       { [storage] in
-        storage.pixels.assumeIsolated { pixels in path.map { pixels.release($0) ? 1 : 0 } ?? pixels.releaseAll() }
+        storage.pixels.assumeIsolated { pixels in
+          path.map { pixels.release($0, isUnused: areUnused) ? 1 : 0 } ?? pixels.releaseAll(areUnused: areUnused)
+        }
       }, then: completion)
+  }
+
+  /// Deletes memory of released pixels that no image has needed.
+  ///
+  /// - Returns: when to look again.
+  func dropFreePixels(at now: Instant) -> Instant? {
+    guard let due = nextPixelCleanup, due <= now else { return nextPixelCleanup }
+    nextPixelCleanup = nil
+    storage.perform({ [storage] in storage.pixels.assumeIsolated { $0.dropFree() } }) { [weak self] isEmpty in
+      if !isEmpty { self?.nextPixelCleanup = .now + PixelFolder.freeTime }
+    }
+    return nil
   }
 
   /// Removes all remembered failures and returns their number.

@@ -26,6 +26,8 @@ public final class Loader {
   /// Receives the loads that have ended.
   var observation = LoadObservation()
   private var failureEvent: FailureAlarm.Event?
+  /// When memory of released pixels may be deleted; nil if there is none.
+  var nextPixelCleanup: Instant?
 
   /// Records what the loader does, if it is set.
   public var trace: LoaderTrace? {
@@ -135,7 +137,7 @@ public final class Loader {
     failureEvent = observation.alarm.check(at: now) ?? failureEvent
     return [
       trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
-      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now),
+      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now), dropFreePixels(at: now),
     ]
     .compactMap(\.self).min()
   }

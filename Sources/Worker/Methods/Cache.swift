@@ -75,7 +75,7 @@ extension Session {
     } else {
       try params.requireTrue("all")
     }
-    loader.release(path) { [weak self] count in
+    loader.release(path, areUnused: try params.flag("unused") ?? false) { [weak self] count in
       self?.answer(token) { $0.member("released", count) }
     }
   }

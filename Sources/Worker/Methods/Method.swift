@@ -29,7 +29,7 @@ enum Method: String, CaseIterable {
     case .query: ["url", "key", "transform"]
     case .store: ["url", "key", "path", "data"]
     case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
-    case .release: ["path", "all"]
+    case .release: ["path", "all", "unused"]
     case .configure: Options.runtimeMembers
     case .trace: ["action", "path", "limit"]
     case .shutdown: ["mode"]

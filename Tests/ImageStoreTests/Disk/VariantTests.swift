@@ -1,5 +1,6 @@
 import Foundation
 import HTTPTypes
+import Platform
 import Testing
 import Threads
 
@@ -208,6 +209,51 @@ extension VariantTests {
     #expect(await pixels.release(path))
     #expect(!exists(path))
     #expect(await pixels.counts == PixelFolder.Counts())
+  }
+
+  @Test func `the next image gets an unused region, filled with zeros`() async throws {
+    let fixture = Fixture()
+    let pixels = folder(fixture, space: (1 << 40, 1 << 40))
+    func delivered(_ count: Int) async throws -> String {
+      let path = try await pixels.reserve(byteCount: Int64(count))
+      try Data(repeating: 7, count: count).write(to: URL(filePath: path))
+      await pixels.deliver(path, byteCount: Int64(count))
+      return path
+    }
+    let path = try await delivered(600_000)
+    #expect(await pixels.release(path, isUnused: true))
+    #expect(await pixels.counts == PixelFolder.Counts() && !pixels.release(path))
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data(repeating: 0, count: 600_000))
+    // Neither a larger nor a much smaller image gets it.
+    let others = [try await pixels.reserve(byteCount: 599_999), try await pixels.reserve(byteCount: 2_400_004)]
+    #expect(!others.contains(path))
+    #expect(try await pixels.reserve(byteCount: 2_400_000) == path)
+    #expect(try await pixels.reserve(byteCount: 2_400_000) != path)
+    await pixels.deliver(path, byteCount: 600_000)
+    #expect(await pixels.release(path) && !exists(path))
+  }
+
+  @Test func `unused regions are deleted after a time, for new ones, and by close`() async throws {
+    let fixture = Fixture()
+    let pixels = folder(fixture, space: (1 << 40, 1 << 40))
+    func unused(at time: Instant) async throws -> String {
+      let path = try await pixels.reserve(byteCount: 2)
+      fill(path)
+      await pixels.deliver(path, byteCount: 1)
+      #expect(await pixels.release(path, isUnused: true, now: time))
+      return path
+    }
+    let start = Instant.now
+    let path = try await unused(at: start)
+    #expect(await !pixels.dropFree(now: start + .seconds(9)) && exists(path))
+    #expect(await pixels.dropFree(now: start + .seconds(10)) && !exists(path))
+    let second = try await unused(at: start)
+    let large = try await pixels.reserve(byteCount: PixelFolder.budget)
+    #expect(!exists(second))
+    await pixels.drop(large)
+    let third = try await unused(at: start)
+    await pixels.close()
+    #expect(!exists(third))
   }
 
   @Test func `a region larger than half of the free space is refused`() async throws {
