@@ -1,8 +1,8 @@
 internal import ImageCodec
 
-/// Decodes JPEGs, PNGs and still WebPs that are only cut, resized and turned, without libvips. The result is that of the
-/// other decoder, byte for byte. Most images are such, and a process with the 140 libraries of libvips takes longer to
-/// fork than a small one to decode.
+/// Decodes JPEGs, PNGs and still WebPs that are only cut, resized and turned, without libvips. The result is that of
+/// the other decoder, byte for byte. Most images are such, and a process with the 140 libraries of libvips takes longer
+/// to fork than a small one to decode.
 enum PlainImage {
   static let formats = CodecFormats(decode: [.jpeg, .png, .webp], encode: [.jpeg, .png, .webp])
 

@@ -61,7 +61,9 @@ final class TaskFiles {
       let bytes = area.partialValue.multipliedReportingOverflow(by: decoded.channels)
       guard !area.overflow, !bytes.overflow, bytes.partialValue == decoded.bytes else { return false }
     } else {
-      guard status.st_size == decoded.bytes, decoded.format != nil, decoded.width > 0, decoded.height > 0, decoded.frames > 0 else { return false }
+      guard status.st_size == decoded.bytes, decoded.format != nil, decoded.width > 0, decoded.height > 0,
+        decoded.frames > 0
+      else { return false }
     }
     outputPath = nil
     closeOutput()

@@ -380,7 +380,7 @@ struct VariantTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == Data([255, 0, 0]))
     let released = Promise<Int>()
     await { @LoadingActor in
-      for path in [path, path, nil] { scene.loader.release(path) { released.fulfil($0) } }
+      for path in [path, path, nil] { scene.loader.release(path, areUnused: false) { released.fulfil($0) } }
     }()
     let counts = try scene.disk.onDisk { [pixels = scene.disk.pixels] in pixels.assumeIsolated { $0.counts } }
     #expect(counts == PixelFolder.Counts())
