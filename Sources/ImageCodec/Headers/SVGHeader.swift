@@ -60,8 +60,8 @@ enum SVGHeader {
       case "q": 96 / 101.6
       case "pt": 96 / 72
       case "pc": 16
-      case "em": 16
-      case "ex": 8
+      case "em", "rem": 16
+      case "ex", "ch": 8
       default: nil
       }
     return factor.map { number * $0 }
