@@ -138,7 +138,8 @@ extension Picture {
     let color = try map { cvips_extract_bands($0, $1, 0, Int32(bands - 1)) }
     let alpha = try map { cvips_extract_bands($0, $1, Int32(bands - 1), 1) }
     let standardized = try color.colorStandardized(isGrey: isGrey)
-    let alphaInBytes = try alpha.inBytes(isDeep: bandFormat == VIPS_FORMAT_USHORT)
+    // Joined bands have the profile of either, and a profile must be applied once.
+    let alphaInBytes = try alpha.inBytes(isDeep: bandFormat == VIPS_FORMAT_USHORT).withProfile(nil)
     return try Picture.make { cvips_join_bands(standardized.pointer, alphaInBytes.pointer, $0) }
   }
 

@@ -16,16 +16,22 @@ package final class WebPReader: RowReader {
     try Self.check(cwebp_read_features(file.baseAddress, file.count, &features))
     self.file = file
     size = (Int(features.width), Int(features.height))
-    (hasAlpha, isAnimated) = (features.has_alpha != 0, features.has_animation != 0)
+    // Alpha that an extended header does not announce is ignored, as in browsers.
+    hasAlpha = features.has_alpha != 0 && (Self.flags(of: file).map { $0 & 0x10 != 0 } ?? true)
+    isAnimated = features.has_animation != 0
+  }
+
+  /// The flags of an extended header (RFC 9649 section 2.7). Nil without one.
+  private static func flags(of file: UnsafeRawBufferPointer) -> UInt8? {
+    var chunks = WebPChunks(of: file)
+    guard let header = chunks.next(), header.name == "VP8X", !header.content.isEmpty else { return nil }
+    return file[header.content.lowerBound]
   }
 
   /// The ICC profile. Nil if there is none.
   package var profile: [UInt8]? {
-    var chunks = WebPChunks(of: file)
-    guard let header = chunks.next(), header.name == "VP8X", !header.content.isEmpty,
-      file[header.content.lowerBound] & 0x20 != 0
-    else { return nil }
-    return chunks.first { $0.name == "ICCP" }.map { Array(file[$0.content]) }
+    guard let flags = Self.flags(of: file), flags & 0x20 != 0 else { return nil }
+    return WebPChunks(of: file).first { $0.name == "ICCP" }.map { Array(file[$0.content]) }
   }
 
   /// The size of the image after a reduction of each side.

@@ -74,19 +74,25 @@ public actor PixelFolder {
     if let path = reuse(for: byteCount) { return path }
     dropFree(beyond: Self.budget - bytes - byteCount)
     let folder = try StoreError.mapping(home.open)
-    let free = try StoreError.mapping { () throws(FileError) in
-      try environment.files.space(of: folder.descriptor).free
-    }
-    // The free space excludes existing regions; it may or may not exclude regions that are being filled.
-    let maxBytes = min(Self.budget, bytes + Int64(Double(free) * Self.maxFraction))
-    guard byteCount <= maxBytes - bytes else {
-      throw StoreError(.overLimit, "\(regions.count) pixel regions with \(bytes) bytes leave no space; release some")
+    if try !hasSpace(for: byteCount, in: folder) {
+      dropFree(beyond: 0)
+      guard try hasSpace(for: byteCount, in: folder) else {
+        throw StoreError(.overLimit, "\(regions.count) pixel regions with \(bytes) bytes leave no space; release some")
+      }
     }
     counter += 1
     let path = folder.path + "/\(counter).pixels"
     regions[path] = Region(byteCount: byteCount)
     bytes += byteCount
     return path
+  }
+
+  private func hasSpace(for byteCount: Int64, in folder: CacheFolder) throws(StoreError) -> Bool {
+    let free = try StoreError.mapping { () throws(FileError) in
+      try environment.files.space(of: folder.descriptor).free
+    }
+    // The free space excludes existing regions; it may or may not exclude regions that are being filled.
+    return byteCount <= min(Self.budget - bytes, Int64(Double(free) * Self.maxFraction))
   }
 
   /// Marks the region as filled; it belongs to the host from now on.

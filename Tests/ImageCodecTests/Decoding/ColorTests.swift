@@ -62,6 +62,20 @@ struct ColorTests {
     #expect(isNear(pixels[4, 4], [Self.grey], within: 3))
   }
 
+  @Test(arguments: [8, 16]) func `the profile of a PNG with alpha is applied once`(depth: Int) async throws {
+    let chunk = Pictures.chunk("iCCP", Build.text("p\0") + [0] + Pictures.deflated(Build.wideProfile()))
+    let color = [40, 200, 90].map { $0 * (depth == 16 ? 257 : 1) }
+    let opaque = Pictures(width: 9, height: 9, samples: 3, depth: depth) { _, _ in color }.png(extraChunks: chunk)
+    let transparent = Pictures(width: 9, height: 9, samples: 4, depth: depth) { _, _ in color + [color[1]] }
+      .png(extraChunks: chunk)
+    for width in [nil, 4] {
+      let expected = try await decoding.pixels(opaque, .with { $0.width = width })[2, 2]
+      let pixels = try await decoding.pixels(transparent, .with { $0.width = width })
+      #expect(isNear(Array(pixels[2, 2].prefix(3)), expected, within: 1))
+      #expect(pixels[2, 2][3] == 200)
+    }
+  }
+
   @Test func `a preview has the colours of its profile`() async throws {
     let path = decoding.newPath()
     let file = try await file(.jpeg, tags: ["A2B0"])

@@ -117,6 +117,16 @@ struct PlainImageTests {
     try await compare(file)
   }
 
+  @Test func `alpha that the header of a WebP does not announce is ignored`() async throws {
+    let picture = Pictures(width: 12, height: 8, samples: 4) { x, _ in [9, 99, 199, x * 20] }
+    let file = try await other.encoded(picture.png(), .with { $0.format = .webp }).1
+    try #require(file[12...].starts(with: Build.text("VP8X")) && file[20] & 0x10 != 0)
+    #expect(try await plain.pixels(file).channels == 4)
+    let hidden = Array(file[..<20]) + [file[20] & ~0x10] + file[21...]
+    #expect(try await plain.pixels(hidden).channels == 3)
+    #expect(try await other.pixels(hidden) == (try await plain.pixels(hidden)))
+  }
+
   @Test(arguments: [ImageFormat.jpeg, .webp])
   func `damage is treated in the same way`(format: ImageFormat) async throws {
     var generator = SeededGenerator(state: 20_261_128)

@@ -258,6 +258,22 @@ extension VariantTests {
     #expect(!exists(third))
   }
 
+  @Test func `unused regions give way if there is too little space`() async throws {
+    let fixture = Fixture()
+    var files = FileSystem()
+    let place = Locked("")
+    files.pretendedSpace = { FileManager.default.fileExists(atPath: place.withLock { $0 }) ? (0, 1000) : (1000, 1000) }
+    let pixels = PixelFolder(
+      parent: fixture.directory + "/pixels", executor: fixture.executor, environment: fixture.environment(files))
+    let path = try await pixels.reserve(byteCount: 100)
+    fill(path)
+    await pixels.deliver(path, byteCount: 1)
+    #expect(await pixels.release(path, isUnused: true))
+    place.withLock { $0 = path }
+    _ = try await pixels.reserve(byteCount: 400)
+    #expect(!exists(path))
+  }
+
   @Test func `a region larger than half of the free space is refused`() async throws {
     let fixture = Fixture()
     let pixels = folder(fixture, space: (1000, 1000))
