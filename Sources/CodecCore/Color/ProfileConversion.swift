@@ -16,7 +16,9 @@ package final class ProfileConversion {
   /// conversion. An RGB profile also fits grey, as equal colours; a grey one does not fit the first of three colours
   /// (ICC.1:2022 section 7.2.6).
   ///
-  /// - Parameter pixels: how many will be converted.
+  /// - Parameters:
+  ///   - isDeep: whether samples are 16-bit numbers of the machine instead of bytes. They must have no alpha.
+  ///   - pixels: how many will be converted.
   package init?(_ profile: [UInt8], colors: Int, hasAlpha: Bool, isDeep: Bool = false, pixels: Int) {
     guard let description = profile.withUnsafeBytes({ EmbeddedProfile($0) }),
       description.colors == colors || colors == 1 && description.isRGB
@@ -42,7 +44,7 @@ package final class ProfileConversion {
 
   deinit { cmsDeleteTransform(transform) }
 
-  /// Converts pixels. Alpha of bytes is kept, and of deep grey it is not supported.
+  /// Converts pixels. Alpha is kept.
   package func convert(_ pixels: UnsafeRawPointer, count: Int, into result: UnsafeMutablePointer<UInt8>) {
     guard colors == 1 else { return cmsDoTransform(transform, pixels, result, UInt32(count)) }
     if isDeep {

@@ -47,7 +47,7 @@ extension Session {
         var libraries = JSONObject()
         for library in formats.libraries {
           let parts = library.split(separator: " ", maxSplits: 1)
-          libraries.set(String(parts[0]), .string(String(parts.last!)))
+          if parts.count == 2 { libraries.set(String(parts[0]), .string(String(parts[1]))) }
         }
         writer.member(
           "formats",
