@@ -147,7 +147,8 @@ struct DecodeTests {
       try decoding.task(Pictures.quarters(4, 4).png(), output, .with { $0.format = format }).libraries
     }
     #expect(try libraries(.encoded("a"), .jxl) == .all)
-    #expect(try libraries(.encoded("a"), .webp) == .common && libraries(.encoded("a"), nil) == .plain)
+    #expect(try libraries(.encoded("a"), .avif) == .common)
+    #expect(try libraries(.encoded("a"), .webp) == .plain && libraries(.encoded("a"), nil) == .plain)
     #expect(try libraries(.placeholder, .jxl) == .common)
     let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
     #expect(try decoding.task(drawing, .encoded("a"), .with { $0.format = .png }).libraries == .all)
