@@ -1271,6 +1271,7 @@ class _PixelOwner:
         self._lock = threading.Lock()
         self._mappings: dict[str, tuple[mmap.mmap, float]] = {}
         """The oldest first."""
+        self._is_closed = False
 
     def release(self, path: str) -> None:
         self._tell({"path": path})
@@ -1279,7 +1280,8 @@ class _PixelOwner:
         """For pixels that nobody reads."""
         if mapping is not None:
             with self._lock:
-                self._mappings[path] = mapping, time.monotonic()
+                if not self._is_closed:
+                    self._mappings[path] = mapping, time.monotonic()
                 while len(self._mappings) > 1 and sum(len(each) for each, _ in self._mappings.values()) > self._MAX_KEPT:
                     del self._mappings[next(iter(self._mappings))]
         self._tell({"path": path, "unused": True})
@@ -1288,6 +1290,12 @@ class _PixelOwner:
         """The mapping of a file that the worker uses again."""
         with self._lock:
             return self._mappings.pop(path, (None, 0))[0]
+
+    def close(self) -> None:
+        """The worker has removed all its files, or will."""
+        with self._lock:
+            self._is_closed = True
+            self._mappings.clear()
 
     def forget_old(self) -> bool:
         """Drops the mappings that were not needed. Whether none is left."""
@@ -2323,6 +2331,7 @@ class ImageWorker:
         if self._loop is not None:
             self._check_loop()
         self._is_closed = True
+        self._pixel_owner.close()
         if self._cleanup is not None:
             self._cleanup.cancel()
         try:
@@ -2624,13 +2633,12 @@ class ImageWorker:
     def _tell_of_release(self, which: dict[str, Any]) -> None:
         if self._life is not None:
             self._life.tell("release", which)
-        if "unused" in which and self._cleanup is None and self._loop is not None:
-            self._cleanup = self._loop.call_later(_PixelOwner._KEPT, self._forget_mappings)
+        if self._cleanup is None:
+            self._forget_mappings()
 
     def _forget_mappings(self) -> None:
-        self._cleanup = None
-        if not self._pixel_owner.forget_old() and self._loop is not None:
-            self._cleanup = self._loop.call_later(_PixelOwner._KEPT, self._forget_mappings)
+        is_empty = self._pixel_owner.forget_old()
+        self._cleanup = None if is_empty or self._is_closed or self._loop is None else self._loop.call_later(5, self._forget_mappings)
 
     # Start, end and restart
 
