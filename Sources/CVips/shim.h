@@ -101,21 +101,18 @@ static inline int cvips_convert(VipsImage *in, VipsImage **out, int bands, VipsI
   // A pipeline does not keep its source.
   g_object_ref(in);
   vips_object_local(result, in);
-  if (!conversion || vips_image_pipelinev(result, VIPS_DEMAND_STYLE_THINSTRIP, in, NULL)) {
-    g_object_unref(result);
-    return -1;
+  int failed = !conversion || vips_image_pipelinev(result, VIPS_DEMAND_STYLE_THINSTRIP, in, NULL);
+  if (!failed) {
+    result->Bands = bands;
+    result->BandFmt = VIPS_FORMAT_UCHAR;
+    result->Coding = VIPS_CODING_NONE;
+    result->Type = space;
+    vips_image_remove(result, VIPS_META_ICC_NAME);
+    failed = vips_image_generate(result, vips_start_one, cvips_convert_generate, vips_stop_one, in, conversion);
   }
-  result->Bands = bands;
-  result->BandFmt = VIPS_FORMAT_UCHAR;
-  result->Coding = VIPS_CODING_NONE;
-  result->Type = space;
-  vips_image_remove(result, VIPS_META_ICC_NAME);
-  if (vips_image_generate(result, vips_start_one, cvips_convert_generate, vips_stop_one, in, conversion)) {
-    g_object_unref(result);
-    return -1;
-  }
-  *out = result;
-  return 0;
+  if (failed) g_object_unref(result);
+  else *out = result;
+  return failed ? -1 : 0;
 }
 
 // MARK: Operations

@@ -124,6 +124,10 @@ private protocol PlainReader: RowReader {
   func resampled(_ stored: StoredLayout) throws -> Resampler
 }
 
+extension PlainReader {
+  var isDamaged: Bool { false }
+}
+
 extension JPEGReader: PlainReader {
   fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
     try resampled(stored.crop, shrink: stored.shrink, to: (stored.scaledWidth, stored.scaledHeight))
@@ -131,8 +135,6 @@ extension JPEGReader: PlainReader {
 }
 
 extension PNGReader: PlainReader {
-  fileprivate var isDamaged: Bool { false }
-
   fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
     let crop = stored.crop
     let resampler = Resampler(stored, of: crop, bands: storedBands)
@@ -145,7 +147,6 @@ extension PNGReader: PlainReader {
 
 extension WebPReader: PlainReader {
   fileprivate var isPlain: Bool { !isAnimated }
-  fileprivate var isDamaged: Bool { false }
 
   fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
     let pixels = try pixels(shrink: stored.shrink)

@@ -71,7 +71,10 @@ public actor PixelFolder {
   ///
   /// Throws `overLimit` if the budget does not allow it, `diskFull` or `io`.
   public func reserve(byteCount: Int64) throws(StoreError) -> String {
-    if let path = reuse(for: byteCount) { return path }
+    if let path = reuse(for: byteCount) {
+      dropFree(beyond: Self.budget - bytes)
+      return path
+    }
     dropFree(beyond: Self.budget - bytes - byteCount)
     let folder = try StoreError.mapping(home.open)
     if try !hasSpace(for: byteCount, in: folder) {

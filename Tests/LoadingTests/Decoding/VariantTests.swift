@@ -52,6 +52,22 @@ struct VariantTests {
     #expect(scene.decoder.orderCount == 1 && later.decoder.orderCount == 0)
   }
 
+  @Test func `loads of one isolation share a decode, and the decoder is told`() async throws {
+    let scene = try await Scene()
+    _ = scene.witness.end(of: await scene.submit())
+    let isolations: [DecodeTask.Isolation?] = [
+      nil, .image, .tenant("a"), .tenant("b"), DecodeTask.Isolation.none, .image,
+    ]
+    var loads: [LoadID] = []
+    for isolation in isolations { loads.append(await scene.submit(Ask.for(Ask.small(), isolation: isolation))) }
+    let orders = isolations.dropLast().map { _ in scene.decoder.next() }
+    #expect(orders.map(\.task.isolation) == isolations.dropLast())
+    for order in orders { order.then(ScriptedDecoder.succeed(order.task)) }
+    for load in loads { #expect(scene.witness.end(of: load) == "memory") }
+    #expect(scene.decoder.orderCount == orders.count)
+    #expect(await scene.isIdle)
+  }
+
   @Test func `a new variant of a cached original reports the tier of the original`() async throws {
     let scene = try await Scene()
     _ = scene.witness.end(of: await scene.submit())

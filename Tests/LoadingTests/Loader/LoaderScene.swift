@@ -104,14 +104,14 @@ enum Ask {
 
   static func `for`(
     _ transform: Transform? = nil, pixels: Bool = false, placeholder: Bool = false, checks: Bool = false,
-    facts: FactSet = []
+    facts: FactSet = [], isolation: DecodeTask.Isolation? = nil
   ) -> @Sendable (inout LoadRequest) -> Void {
     { request in
       if pixels { request.delivery = .pixels }
       if checks { request.validation = .decode }
       request.processing = .asked(
         transform: transform, deliversPixels: pixels, wantsPlaceholder: placeholder, checks: checks,
-        facts: facts)
+        facts: facts, isolation: isolation)
     }
   }
 }
