@@ -31,40 +31,45 @@ struct Decode {
     case .pixels: try writePixels(of: source, into: &decoded)
     case .encoded: try writeFile(of: source, transform: request.transform, into: &decoded)
     case .preview(let maxSide): try writeFile(of: source, transform: .preview(maxSide), into: &decoded)
+    case .renditions(let parts, let facts, let checks):
+      try writeRenditions(parts, of: source, facts, checks: checks, into: &decoded)
     }
     decoded.notes = source.input.notes
     return decoded
   }
 
   private func writeFile(of source: Source, transform: Transform, into decoded: inout Decoded) throws {
-    let frames = transform.frames == .all ? source.frames : 1
-    let format = outputFormat(of: source, transform, frames: frames)
-    guard Library.formats.encode.contains(format) else {
-      let others = Library.formats.encode.map(\.rawValue).joined(separator: ", ")
-      throw DecodeError.unsupportedFormat("the decoder does not write \(format.rawValue); it writes \(others)")
-    }
-    let rendering = try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha)
+    let rendering = try rendering(of: source, transform)
+    var picture = try rendering.picture()
     let geometry = rendering.geometry
-    try geometry.check(for: format)
-    var picture = try frames > 1 ? rendering.animation() : rendering.still()
     if request.wantsPlaceholder {
       // In memory, because both outputs read it.
       picture = try picture.inMemory()
       let first = try picture.extracted(x: 0, y: 0, width: geometry.width, height: geometry.height)
       decoded.placeholder = try Placeholder(of: first)
     }
-    // For artwork, a lossy encoder makes larger files and changes colours at edges. For all other images, a lossless
-    // encoder makes files ten times as large in five times the time.
-    let isLossless = transform.quality == nil && source.isArtwork && rendering.keepsPixels
-    let file = try picture.encoded(format, quality: transform.quality, isLossless: isLossless)
+    let file = try picture.encoded(rendering.format, quality: transform.quality, isLossless: rendering.isLossless)
     try output?.write(file.bytes)
     decoded.bytes = file.bytes.count
-    decoded.format = format
-    (decoded.width, decoded.height, decoded.frames) = (geometry.width, geometry.height, frames)
+    decoded.format = rendering.format
+    (decoded.width, decoded.height, decoded.frames) = (geometry.width, geometry.height, rendering.frames)
+  }
+
+  /// The rendering of a file that this decoder can write.
+  func rendering(of source: Source, _ transform: Transform) throws -> Rendering {
+    let frames = transform.frames == .all ? source.frames : 1
+    let format = outputFormat(of: source, transform, frames: frames)
+    guard Library.formats.encode.contains(format) else {
+      let others = Library.formats.encode.map(\.rawValue).joined(separator: ", ")
+      throw DecodeError.unsupportedFormat("the decoder does not write \(format.rawValue); it writes \(others)")
+    }
+    let rendering = try Rendering(source: source, transform: transform, format: format, frames: frames)
+    try rendering.geometry.check(for: format)
+    return rendering
   }
 
   private func writePixels(of source: Source, into decoded: inout Decoded) throws {
-    var picture = try Rendering(source: source, transform: request.transform, keepsAlpha: true).still()
+    var picture = try Rendering(source: source, transform: request.transform, format: .png).still()
     // Converted to colour, so that hosts need not support grey with alpha.
     if picture.bands == 2 { picture = try picture.inColorSpace(VIPS_INTERPRETATION_sRGB) }
     if request.wantsPlaceholder {
@@ -81,13 +86,15 @@ struct Decode {
   }
 
   /// The result of the transform, or a small version of it directly if that looks the same.
-  private func small(_ source: Source) throws -> Picture {
+  private func small(_ source: Source) throws -> Picture { try smallRendering(of: source).still() }
+
+  func smallRendering(of source: Source) throws -> Rendering {
     var transform = request.transform
     if transform.width == nil, transform.height == nil, transform.blur == 0, transform.cornerRadius == 0 {
       (transform.width, transform.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
     }
     let format = outputFormat(of: source, request.transform, frames: 1)
-    return try Rendering(source: source, transform: transform, keepsAlpha: format.holdsAlpha).still()
+    return try Rendering(source: source, transform: transform, format: format)
   }
 }
 
@@ -101,7 +108,7 @@ extension Transform {
 
 extension Placeholder {
   /// - Parameter picture: has any size, and standard pixels.
-  fileprivate init(of picture: Picture) throws {
+  init(of picture: Picture) throws {
     var box = Transform()
     (box.width, box.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
     let geometry = try box.geometry(width: picture.width, height: picture.height)

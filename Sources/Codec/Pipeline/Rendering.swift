@@ -9,28 +9,50 @@ struct Rendering {
   let source: Source
   let transform: Transform
   let geometry: Geometry
-  /// Whether alpha is kept. If not, transparent pixels are blended onto the background.
-  let keepsAlpha: Bool
+  /// The format of the result. If it has no alpha, transparent pixels are blended onto the background.
+  let format: ImageFormat
+  /// The number of frames of the result.
+  let frames: Int
 
-  init(source: Source, transform: Transform, keepsAlpha: Bool) throws(DecodeError) {
-    (self.source, self.transform, self.keepsAlpha) = (source, transform, keepsAlpha)
+  init(source: Source, transform: Transform, format: ImageFormat, frames: Int = 1) throws(DecodeError) {
+    (self.source, self.transform, self.format, self.frames) = (source, transform, format, frames)
     geometry = try source.geometry(transform)
   }
 
-  /// Whether each pixel of the result comes from a single pixel of the source.
-  var keepsPixels: Bool { geometry.keepsPixels && transform.blur == 0 }
+  /// Whether the file is written without loss if its format permits it: that of artwork whose pixels are kept. For
+  /// artwork, a lossy encoder makes larger files and changes colours at edges. For all other images, a lossless encoder
+  /// makes files ten times as large in five times the time.
+  var isLossless: Bool {
+    transform.quality == nil && geometry.keepsPixels && transform.blur == 0 && source.isArtwork
+  }
 
+  func picture() throws -> Picture { try frames > 1 ? animation() : still() }
+
+  /// The first frame.
   func still() throws -> Picture {
     if let drawing = source.input.drawing {
       let size = (width: geometry.scaledWidth, height: geometry.scaledHeight)
       return try finished(try source.input.draw(drawing, geometry.crop, size: size))
     }
+    return try still(from: try scaled())
+  }
+
+  /// The layout of a still image of pixels; nil for an animation and for a drawing, which has no pixels of its own.
+  var layout: StoredLayout? { frames > 1 || source.input.drawing != nil ? nil : source.layout(geometry) }
+
+  /// The first frame, from the scaled part as it is stored.
+  func still(from scaled: Picture) throws -> Picture { try finished(try scaled.oriented(source.orientation)) }
+
+  /// The requested part in its final size, as it is stored: not yet upright.
+  ///
+  /// - Parameter larger: the whole image in another size, from which it is made.
+  func scaled(from larger: Picture? = nil) throws -> Picture {
     let stored = source.layout(geometry)
+    if let larger { return try larger.resized(toWidth: stored.scaledWidth, height: stored.scaledHeight) }
     if stored.needsLittleMemory, source.hasPlainPlanes, let reader = try source.jpegReader() {
-      return try finished(try extracted(from: reader, stored))
+      return try scaled(from: reader, stored)
     }
-    let frame = try source.frame(0, of: try source.reopened(shrink: stored.shrink))
-    return try finished(try extracted(from: frame, stored))
+    return try scaled(from: try source.frame(0, of: try source.reopened(shrink: stored.shrink)), stored)
   }
 
   /// All frames, stacked vertically.
@@ -41,7 +63,7 @@ struct Rendering {
     // All frames keep the part of the first, so that nothing jumps.
     var focus: (x: Int, y: Int)?
     for index in 0..<source.frames {
-      var frame = try extracted(from: try source.frame(index, of: roll), stored)
+      var frame = try scaled(from: try source.frame(index, of: roll), stored).oriented(source.orientation)
       if index == 0, cuts(frame) {
         frame = try frame.inMemory()
         focus = try start(in: frame)
@@ -65,17 +87,16 @@ struct Rendering {
     return try picture.start(ofWidth: geometry.width, height: geometry.height, by: interest)
   }
 
-  /// The requested part, in its final size and upright.
-  private func extracted(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
+  private func scaled(from frame: Picture, _ stored: StoredLayout) throws -> Picture {
     let area = stored.area(loadedWidth: frame.width, loadedHeight: frame.height)
     var result = try frame.extracted(x: area.x, y: area.y, width: area.width, height: area.height)
     // Deep pixels are converted first. The profile of bytes is applied later, to fewer pixels.
     if result.bandFormat != VIPS_FORMAT_UCHAR { result = try result.standardized() }
     result = try result.resized(toWidth: stored.scaledWidth, height: stored.scaledHeight)
-    return try result.standardized().oriented(source.orientation)
+    return try result.standardized()
   }
 
-  private func extracted(from reader: JPEGReader, _ stored: StoredLayout) throws -> Picture {
+  private func scaled(from reader: JPEGReader, _ stored: StoredLayout) throws -> Picture {
     let size = (width: stored.scaledWidth, height: stored.scaledHeight)
     let result: Picture
     if stored.isScaled {
@@ -85,7 +106,7 @@ struct Rendering {
       let pixels = try reader.pixels(stored.crop)
       result = try pixels.withUnsafeBytes { try source.picture.like($0, width: size.width, height: size.height) }
     }
-    return try result.standardized().oriented(source.orientation)
+    return try result.standardized()
   }
 
   /// - Parameter focus: nil to find the part to keep, if some is cut.
@@ -104,7 +125,7 @@ struct Rendering {
     }
     if transform.blur > 0 { result = try result.blurred(sigma: transform.blur) }
     if transform.cornerRadius > 0 { result = try result.withRoundCorners(radius: transform.cornerRadius) }
-    if !keepsAlpha { result = try result.flattened(on: transform.background) }
+    if !format.holdsAlpha { result = try result.flattened(on: transform.background) }
     // Last, so that the visible background becomes grey as well.
     return transform.isGrayscale ? try result.inColorSpace(VIPS_INTERPRETATION_B_W) : result
   }

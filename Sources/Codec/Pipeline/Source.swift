@@ -21,7 +21,12 @@ struct Source {
   init(request: CodecRequest, input file: Input) throws {
     (input, format) = try file.innermost(request.format)
     limit = PixelLimit(request)
-    allFrames = request.output == .check || request.transform.frames == .all
+    let checks =
+      switch request.output {
+      case .check, .renditions(_, _, checks: true): true
+      default: false
+      }
+    allFrames = checks || request.transform.frames == .all
     strictness = if case .preview = request.output { VIPS_FAIL_ON_NONE } else { VIPS_FAIL_ON_ERROR }
     orientation = request.orientation
     if format.isDecodedWhole || format == .png && input.needsCompositing(allFrames: allFrames) {
@@ -30,8 +35,7 @@ struct Source {
       let size = (width: header.width ?? 0, height: header.height ?? 0)
       try limit.check(width: size.width, height: size.height * all)
       // A check decodes the frames one at a time.
-      let isCheck = request.output == .check
-      try input.decode(format, size: size, frames: all, isOneByOne: isCheck, maxPixels: request.maxPixels)
+      try input.decode(format, size: size, frames: all, isOneByOne: checks, maxPixels: request.maxPixels)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
@@ -76,8 +80,12 @@ struct Source {
   /// The image opened again, to be read from its top. Each side may be reduced by up to `shrink`.
   func reopened(shrink: Int) throws -> Picture {
     if let reader = try jpegReader() { return try reader.picture(like: picture, shrink: shrink) }
+    if let decoded = input.decoded { return decoded }
     return try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
   }
+
+  /// Whether the file is decoded each time that its pixels are read, and never at a reduced size.
+  var decodesAnew: Bool { frames == 1 && ![.jpeg, .webp].contains(format) && input.drawing == nil && !input.hasRaster }
 
   /// Decodes every pixel of all frames.
   func readAll() throws {
@@ -87,6 +95,7 @@ struct Source {
     }
     if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
     if try input.readOtherFrames() { return }
+    if input.decoded != nil { return }
     try picture.forEachRows { _ in }
   }
 

@@ -9,7 +9,12 @@ final class Input {
   /// The owner of the bytes.
   private let file: AnyObject
   private var raster: Raster?
+  /// The number of frames of the raster.
+  private var decodedFrames = 0
   private(set) var drawing: Drawing?
+  /// The pixels of the image, if they are kept for several readers.
+  var decoded: Picture?
+  var hasRaster: Bool { raster != nil }
   /// The reader that decoded the first frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var jpegReaders: [JPEGReader] = []
@@ -107,6 +112,9 @@ final class Input {
   func decode(
     _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, isOneByOne: Bool, maxPixels: Int
   ) throws {
+    // A rendition of the same input has decoded as many frames.
+    if raster != nil, decodedFrames == frames, !isOneByOne { return }
+    decodedFrames = isOneByOne ? 1 : frames
     func decode(by reader: some FrameReader) throws {
       var reader = reader
       raster = try reader.raster(frames: isOneByOne ? 1 : frames, continues: isOneByOne)

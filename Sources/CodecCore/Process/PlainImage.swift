@@ -23,31 +23,89 @@ enum PlainImage {
     var decoded = Decoded()
     let isTurned = request.orientation >= 5
     (decoded.sourceWidth, decoded.sourceHeight) = isTurned ? (height, width) : (width, height)
-    if request.output == .check {
-      try reader.readAll()
-    } else {
-      let geometry = try limit.geometry(
-        request.transform, width: decoded.sourceWidth, height: decoded.sourceHeight)
-      let format = request.transform.format ?? request.format
-      if request.output == .encoded {
-        try geometry.check(for: format)
-        // Artwork may become lossless.
-        let isPalette = request.format == .png && PNGReader.hasPalette(file.bytes)
-        if format == .webp, isPalette, geometry.keepsPixels, request.transform.quality == nil { return nil }
-      }
-      guard let rows = try rows(of: reader, request, geometry) else { return nil }
-      (decoded.width, decoded.height) = (geometry.width, geometry.height)
-      if request.output == .pixels {
-        guard try write(rows, to: output, &decoded) else { return nil }
-      } else {
-        guard let file = try encode(rows, as: format, request.transform) else { return nil }
-        try output?.write(file.bytes)
-        (decoded.format, decoded.frames, decoded.bytes) = (format, 1, file.bytes.count)
-      }
+    switch request.output {
+    case .check: try reader.readAll()
+    case .pixels:
+      let picture = try PlainPicture(request, of: reader.size, limit)
+      guard let rows = try picture.scaled(by: reader).map(picture.finished), try write(rows, to: output, &decoded)
+      else { return nil }
+      (decoded.width, decoded.height) = (picture.geometry.width, picture.geometry.height)
+    case .renditions(let parts, _, _):
+      guard try writeRenditions(parts, request, file, by: reader, output, &decoded) else { return nil }
+    default:
+      let picture = try PlainPicture(request, of: reader.size, limit)
+      guard try picture.canBeFile(of: file.bytes), let rows = try picture.scaled(by: reader).map(picture.finished),
+        let encoded = try encode(rows, as: picture.format, request.transform, quality: request.transform.quality)
+      else { return nil }
+      try output?.write(encoded.bytes)
+      (decoded.width, decoded.height) = (picture.geometry.width, picture.geometry.height)
+      (decoded.format, decoded.frames, decoded.bytes) = (picture.format, 1, encoded.bytes.count)
     }
     if reader.isDamaged { decoded.notes.insert(.damaged) }
     if request.format == .jpeg, JPEGScreening.hasGainMap(file.bytes) { decoded.notes.insert(.gainMap) }
     return decoded
+  }
+
+  /// Writes the files of a set. False if one needs other libraries.
+  private static func writeRenditions(
+    _ parts: [CodecRequest.Part], _ request: CodecRequest, _ file: InputFile, by reader: any PlainReader,
+    _ output: OutputFile?, _ decoded: inout Decoded
+  ) throws -> Bool {
+    let limit = PixelLimit(request)
+    let pictures = try request.parts.enumerated().map { index, request in
+      try ofRendition(index) { try PlainPicture(request, of: reader.size, limit) }
+    }
+    var next: (any PlainReader)? = reader
+    var scaled: [Int: PixelRows] = [:]
+    var files: [Int: (file: EncodedFile, quality: Int?)] = [:]
+    for step in Cascade(pictures.map(\.layout)).steps {
+      let isMade = try ofRendition(step.index) {
+        let picture = pictures[step.index]
+        guard try picture.canBeFile(of: file.bytes) else { return false }
+        var rows: PixelRows?
+        if let parent = step.parent {
+          rows = try scaled[parent]?.resized(toWidth: picture.layout.scaledWidth, height: picture.layout.scaledHeight)
+        } else if let reader = try next.take() ?? self.reader(request, file.bytes) {
+          rows = try picture.scaled(by: reader)
+        }
+        guard var rows else { return false }
+        if step.isParent {
+          rows = try rows.inMemory()
+          scaled[step.index] = rows
+        }
+        files[step.index] = try encode(try picture.finished(rows), of: picture, parts[step.index].rendition)
+        return files[step.index] != nil
+      }
+      guard isMade else { return false }
+    }
+    for (index, picture) in pictures.enumerated() {
+      guard let (file, quality) = files[index] else { return false }
+      try output?.write(file.bytes)
+      decoded.bytes += file.bytes.count
+      decoded.renditions.append(
+        Decoded.File(
+          bytes: file.bytes.count, format: picture.format, width: picture.geometry.width,
+          height: picture.geometry.height, frames: 1, quality: quality))
+    }
+    return true
+  }
+
+  private static func ofRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch { throw DecodeError.ofRendition(index, DecodeError(error)) }
+  }
+
+  private static func encode(
+    _ rows: PixelRows, of picture: PlainPicture, _ rendition: Rendition
+  ) throws -> (file: EncodedFile, quality: Int?)? {
+    let transform = rendition.transform
+    guard let maxBytes = rendition.maxBytes else {
+      return try encode(rows, as: picture.format, transform, quality: transform.quality).map { ($0, nil) }
+    }
+    // Encoded more than once.
+    let kept = try rows.inMemory()
+    return try rendition.encoded(picture.format, maxBytes, mayBeLossless: false) {
+      try encode(kept, as: picture.format, transform, quality: $0)
+    }
   }
 
   /// Nil if the image has samples or frames that need other libraries.
@@ -74,13 +132,15 @@ enum PlainImage {
   }
 
   /// Nil for grey pixels on a background in colour, and for very large PNGs.
-  private static func encode(_ rows: PixelRows, as format: ImageFormat, _ transform: Transform) throws -> EncodedFile? {
+  private static func encode(
+    _ rows: PixelRows, as format: ImageFormat, _ transform: Transform, quality: Int?
+  ) throws -> EncodedFile? {
     if format == .png {
       guard let writer = try PNGWriter(width: rows.width, height: rows.height, bands: rows.bands) else { return nil }
       try rows.forEach { writer.write($0) }
       return try writer.finish()
     }
-    let quality = transform.quality ?? format.usualQuality
+    let quality = quality ?? format.usualQuality
     if format == .webp {
       let writer = try WebPWriter(width: rows.width, height: rows.height, bands: rows.bands)
       try rows.forEach { writer.write($0) }
@@ -92,22 +152,48 @@ enum PlainImage {
     try rows.forEachOpaque(on: background) { try writer.write($0) }
     return try writer.finish()
   }
+}
 
-  /// The pixels of the result. Nil if resizing takes much memory.
-  private static func rows(
-    of reader: some PlainReader, _ request: CodecRequest, _ geometry: Geometry
-  ) throws -> PixelRows? {
-    let stored = StoredLayout(geometry, of: request.format, size: reader.size, orientation: request.orientation)
-    let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
+/// A picture that a request asks for.
+private struct PlainPicture {
+  let request: CodecRequest
+  let geometry: Geometry
+  let layout: StoredLayout
+  var format: ImageFormat { request.transform.format ?? request.format }
+
+  /// - Parameter size: that of the image as it is stored.
+  init(_ request: CodecRequest, of size: (width: Int, height: Int), _ limit: PixelLimit) throws {
+    self.request = request
+    let isTurned = request.orientation >= 5
+    geometry = try limit.geometry(
+      request.transform, width: isTurned ? size.height : size.width, height: isTurned ? size.width : size.height)
+    layout = StoredLayout(geometry, of: request.format, size: size, orientation: request.orientation)
+  }
+
+  /// Throws if the format cannot hold the picture. False if the file needs other libraries: artwork may become lossless.
+  func canBeFile(of source: UnsafeRawBufferPointer) throws -> Bool {
+    try geometry.check(for: format)
+    let isPalette = request.format == .png && PNGReader.hasPalette(source)
+    return !(format == .webp && isPalette && geometry.keepsPixels && request.transform.quality == nil)
+  }
+
+  /// The requested part in its final size, as it is stored. Nil if resizing takes much memory.
+  func scaled(by reader: some PlainReader) throws -> PixelRows? {
     let profile = reader.profile
     let rows: PixelRows
-    if stored.isScaled {
-      guard stored.needsLittleMemory else { return nil }
-      rows = PixelRows(try reader.resampled(stored), size: (stored.scaledWidth, stored.scaledHeight))
+    if layout.isScaled {
+      guard layout.needsLittleMemory else { return nil }
+      rows = PixelRows(try reader.resampled(layout), size: (layout.scaledWidth, layout.scaledHeight))
     } else {
-      rows = PixelRows(reader, stored.crop)
+      rows = PixelRows(reader, layout.crop)
     }
-    return try rows.inSRGB(from: profile).oriented(request.orientation).cut(part)
+    return rows.inSRGB(from: profile)
+  }
+
+  /// Upright and cut.
+  func finished(_ rows: PixelRows) throws -> PixelRows {
+    let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
+    return try rows.oriented(request.orientation).cut(part)
   }
 }
 

@@ -112,15 +112,36 @@ struct PixelRows {
     }
   }
 
-  /// Oriented upright; `orientation` is as in EXIF.
-  func oriented(_ orientation: Int) throws -> PixelRows {
-    guard (2...8).contains(orientation) else { return self }
-    let stored = try PixelMemory(width * height * bands)
-    var end = stored.bytes.baseAddress!
+  private func copied() throws -> PixelMemory {
+    let copy = try PixelMemory(width * height * bands)
+    var end = copy.bytes.baseAddress!
     try forEach { row in
       end.copyMemory(from: row.baseAddress!, byteCount: row.count)
       end += row.count
     }
+    return copy
+  }
+
+  /// The same rows in memory, where they can be read more than once.
+  func inMemory() throws -> PixelRows {
+    let copy = try copied()
+    return PixelRows(UnsafeRawBufferPointer(copy.bytes), owner: copy, width: width, height: height)
+  }
+
+  /// The rows in another size. Nil if that takes much memory.
+  func resized(toWidth newWidth: Int, height newHeight: Int) throws -> PixelRows? {
+    if newWidth == width, newHeight == height { return self }
+    let (from, to) = ((width, height), (newWidth, newHeight))
+    guard Resampler.needsLittleMemory(from: from, to: to) else { return nil }
+    let resampler = Resampler(bands.isMultiple(of: 2) ? .alphaLast : .plain, count: bands, from: from, to: to)
+    try forEach { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
+    return PixelRows(resampler, size: to)
+  }
+
+  /// Oriented upright; `orientation` is as in EXIF.
+  func oriented(_ orientation: Int) throws -> PixelRows {
+    guard (2...8).contains(orientation) else { return self }
+    let stored = try copied()
     let isTurned = orientation >= 5
     let (newWidth, newHeight) = isTurned ? (height, width) : (width, height)
     // The steps in the source for a step to the right and a step down in the result.

@@ -8,6 +8,8 @@ package struct StoredLayout {
   package let scaledWidth: Int
   package let scaledHeight: Int
   package let shrink: Int
+  /// Whether no part of the source is cut off.
+  package let isWhole: Bool
 
   /// The minimum reduction that is left to the Lanczos filter if the loader reduces the image. From this value on, no
   /// error is greater than that of area averaging (Tests/Benchmarks/README.md).
@@ -28,8 +30,8 @@ package struct StoredLayout {
     let reduction = min(Double(crop.width) / Double(scaledWidth), Double(crop.height) / Double(scaledHeight))
     let maxShrink = min(
       Int(reduction / Self.minRemainingReduction), min(crop.width, crop.height) / Self.minReducedSide)
-    let (crop, width, height) = (crop, width, height)
-    let isWhole = crop.width == width && crop.height == height
+    isWhole = crop.width == width && crop.height == height
+    let (crop, width, height, isWhole) = (crop, width, height, isWhole)
     shrink =
       format.shrinks(upTo: maxShrink).first { step in
         // libwebp scales the reduced image to whole pixels; libjpeg cuts the last pixel.

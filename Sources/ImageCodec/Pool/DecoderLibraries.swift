@@ -30,10 +30,13 @@ extension DecodeTask {
   /// The minimum libraries that a decoder needs for the source and the result, as far as the header says.
   var libraries: DecoderLibraries {
     if header.frames <= 1, CodecRequest(self).isForPlainImage { return .plain }
-    guard case .encoded = output, let written = transform.format?.libraries, written == .all else {
-      return header.format.libraries
-    }
-    return .all
+    let written: [ImageFormat?] =
+      switch output {
+      case .encoded: [transform.format]
+      case .renditions(let set, _): set.renditions.map(\.transform.format)
+      default: []
+      }
+    return written.contains { $0?.libraries == .all } ? .all : header.format.libraries
   }
 }
 
@@ -47,7 +50,8 @@ extension CodecRequest {
     case .check: return true
     case .pixels: return transform.isPlain
     case .encoded: return transform.isPlain && plain.contains(transform.format ?? format)
-    case .facts, .placeholder, .preview: return false
+    case .renditions(_, let facts, checks: false): return facts.isEmpty && parts.allSatisfy(\.isForPlainImage)
+    case .facts, .placeholder, .preview, .renditions: return false
     }
   }
 }

@@ -80,6 +80,7 @@ extension DecodeTask.Output {
     case .placeholder: "placeholder"
     case .facts: "facts"
     case .preview: "preview"
+    case .renditions: "renditions"
     }
   }
 }

@@ -51,16 +51,25 @@ final class TaskFiles {
       switch output {
       case .facts(let wanted): return decoded.bytes == 0 && wanted.isSubset(of: decoded.facts.known)
       case .placeholder: return decoded.bytes == 0 && decoded.placeholder != nil
+      case .renditions(let set, _):
+        return decoded.bytes == 0 && decoded.renditions.isEmpty && set.facts.isSubset(of: decoded.facts.known)
       case .check, .encoded, .pixels, .preview: return decoded.bytes == 0
       }
     }
     var status = stat()
     guard fstat(file, &status) == 0, status.st_size >= decoded.bytes, decoded.bytes > 0 else { return false }
-    if case .pixels = output {
+    switch output {
+    case .pixels:
       let area = decoded.width.multipliedReportingOverflow(by: decoded.height)
       let bytes = area.partialValue.multipliedReportingOverflow(by: decoded.channels)
       guard !area.overflow, !bytes.overflow, bytes.partialValue == decoded.bytes else { return false }
-    } else {
+    case .renditions(let set, _):
+      guard status.st_size == decoded.bytes, decoded.renditions.count == set.renditions.count,
+        decoded.renditions.reduce(0, { $0 + $1.bytes }) == decoded.bytes,
+        zip(decoded.renditions, set.renditions).allSatisfy({ $0.bytes <= $1.maxBytes ?? .max }),
+        set.facts.isSubset(of: decoded.facts.known)
+      else { return false }
+    default:
       guard status.st_size == decoded.bytes, decoded.format != nil, decoded.width > 0, decoded.height > 0,
         decoded.frames > 0
       else { return false }

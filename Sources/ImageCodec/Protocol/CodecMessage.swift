@@ -7,7 +7,7 @@
 /// as nil.
 package struct CodecMessage: Sendable, Hashable {
   /// The maximum length of a message in bytes.
-  package static let maxLength = 4096
+  package static let maxLength = 16 << 10
 
   private var fields: [String: String] = [:]
 

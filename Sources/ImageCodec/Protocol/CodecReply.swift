@@ -33,11 +33,14 @@ package enum CodecReply: Sendable, Hashable {
         message["thumbHash"] = placeholder.thumbHash.map { String($0) }.joined(separator: ",")
       }
       decoded.facts.add(to: &message)
+      if !decoded.renditions.isEmpty { message[number: "count"] = decoded.renditions.count }
+      for (index, file) in decoded.renditions.enumerated() { file.add(to: &message, index) }
     case .needs(let libraries):
       message["says"] = "needs"
       message["libraries"] = libraries.rawValue
     case .failed(let error):
       message["says"] = "failed"
+      if case .ofRendition(let index, _) = error { message[number: "rendition"] = index }
       (message["kind"], message["text"]) = error.named
     }
     return message
@@ -72,6 +75,10 @@ package enum CodecReply: Sendable, Hashable {
       }
       guard let facts = ImageFacts(message) else { return nil }
       decoded.facts = facts
+      let count = message[number: "count"] ?? 0
+      guard count <= RenditionSet.maxCount else { return nil }
+      decoded.renditions = (0..<count).compactMap { Decoded.File(message, $0) }
+      guard decoded.renditions.count == count else { return nil }
       self = .done(decoded)
     case "needs":
       guard let libraries = message["libraries"].flatMap(DecoderLibraries.init(rawValue:)) else { return nil }
@@ -79,7 +86,7 @@ package enum CodecReply: Sendable, Hashable {
     case "failed":
       guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))
       else { return nil }
-      self = .failed(error)
+      self = .failed(message[number: "rendition"].map { .ofRendition($0, error) } ?? error)
     default: return nil
     }
   }
@@ -97,6 +104,27 @@ package enum CodecReply: Sendable, Hashable {
   }
 }
 
+extension Decoded.File {
+  private static var numbers: [(String, WritableKeyPath<Decoded.File, Int>)] {
+    [("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames)]
+  }
+
+  fileprivate func add(to message: inout CodecMessage, _ index: Int) {
+    message["format\(index)"] = format.rawValue
+    for (name, path) in Self.numbers { message[number: "\(name)\(index)"] = self[keyPath: path] }
+    message[number: "quality\(index)"] = quality
+  }
+
+  fileprivate init?(_ message: CodecMessage, _ index: Int) {
+    guard let format = message["format\(index)"].flatMap(ImageFormat.init(rawValue:)) else { return nil }
+    self.init(bytes: 0, format: format, width: 0, height: 0, frames: 0, quality: message[number: "quality\(index)"])
+    for (name, path) in Self.numbers {
+      guard let number = message[number: "\(name)\(index)"], number > 0 else { return nil }
+      self[keyPath: path] = number
+    }
+  }
+}
+
 extension DecodeError {
   /// The encoding of the errors that a decoder itself can report.
   fileprivate var named: (kind: String, text: String) {
@@ -107,6 +135,8 @@ extension DecodeError {
     case .outOfMemory(let text): ("outOfMemory", text)
     case .cropOutside(let text): ("cropOutside", text)
     case .io(let text): ("io", text)
+    case .tooLarge(let text): ("tooLarge", text)
+    case .ofRendition(_, let error): error.named
     case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
     }
   }
@@ -119,6 +149,7 @@ extension DecodeError {
     case "outOfMemory": self = .outOfMemory(text)
     case "cropOutside": self = .cropOutside(text)
     case "io": self = .io(text)
+    case "tooLarge": self = .tooLarge(text)
     default: return nil
     }
   }

@@ -20,6 +20,9 @@ public struct DecodeTask: Sendable {
     case facts(FactSet)
     /// The decodable part of a partial image, as JPEG, or as PNG if it has alpha. `maxSide` limits the longer side.
     case preview(String, maxSide: Int)
+    /// Several files, one after the other in the order of the set; nothing is written for an empty set. The transform
+    /// of the task has no effect.
+    case renditions(RenditionSet, String)
   }
 
   /// The other images that the process of a decode may decode before and after.
@@ -62,13 +65,20 @@ public struct DecodeTask: Sendable {
   /// The number of frames to decode.
   var countedFrames: Int {
     guard header.format.isReadFrameByFrame else { return 1 }
-    return output == .check || transform.frames == .all ? max(1, header.frames) : 1
+    let countsAll =
+      switch output {
+      case .check: true
+      case .renditions(let set, _): set.checks || set.renditions.contains { $0.transform.frames == .all }
+      default: transform.frames == .all
+      }
+    return countsAll ? max(1, header.frames) : 1
   }
 
   /// The path of the output, if the output is a file.
   var outputPath: String? {
     switch output {
     case .encoded(let path), .pixels(let path), .preview(let path, _): path
+    case .renditions(let set, let path): set.renditions.isEmpty ? nil : path
     case .check, .placeholder, .facts: nil
     }
   }
@@ -91,7 +101,7 @@ extension DecodeTask {
 
 /// The result of a decode.
 public struct Decoded: Sendable, Hashable {
-  /// The size of the file that was written; 0 without one.
+  /// The size of the file that was written; 0 without one. That of all together if there are several.
   public var bytes = 0
   /// The format of the file that was written; nil for pixels, and without a file.
   public var format: ImageFormat?
@@ -107,6 +117,25 @@ public struct Decoded: Sendable, Hashable {
   public var facts = ImageFacts()
   /// Notes on the decoded part of the source.
   public var notes: ImageNotes = []
+
+  /// The files of a set.
+  public var renditions: [File] = []
+
+  /// A file of a set.
+  public struct File: Sendable, Hashable {
+    public var bytes: Int
+    public var format: ImageFormat
+    public var width: Int
+    public var height: Int
+    public var frames: Int
+    /// The quality that a limit of bytes led to; nil without a limit, and for formats without a quality.
+    public var quality: Int?
+
+    package init(bytes: Int, format: ImageFormat, width: Int, height: Int, frames: Int, quality: Int?) {
+      (self.bytes, self.format, self.width, self.height) = (bytes, format, width, height)
+      (self.frames, self.quality) = (frames, quality)
+    }
+  }
 
   public init() {}
 }
@@ -132,6 +161,10 @@ public enum DecodeError: Error, Sendable, Hashable {
   case outOfMemory(String)
   /// The transform's crop is wholly outside the image.
   case cropOutside(String)
+  /// A file of a set has more bytes than it may have, at the lowest quality.
+  case tooLarge(String)
+  /// The error of a file of a set.
+  indirect case ofRendition(Int, DecodeError)
   /// The decoder process ended during the decode, and so did the process of the second attempt.
   case crashed
   case timedOut

@@ -69,6 +69,8 @@ extension LoadError {
     case .cropOutside(let message):
       self.init(.invalidParams, message)
       member = "transform.crop"
+    case .tooLarge(let message): self.init(.tooLarge, message)
+    case .ofRendition(_, let error): self.init(error)
     case .crashed: self.init(.decoderCrashed, "the decoder crashed")
     case .timedOut: self.init(.decodeTimeout, "the decoder timed out")
     case .cancelled: self.init(.cancelled, "cancelled")

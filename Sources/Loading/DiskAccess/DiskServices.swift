@@ -285,7 +285,7 @@ extension DiskServices {
   func discard(_ output: DecodeTask.Output) {
     switch output {
     case .check, .placeholder, .facts: break
-    case .encoded(let path), .preview(let path, _): executor.run { remove(fileAt: path) }
+    case .encoded(let path), .preview(let path, _), .renditions(_, let path): executor.run { remove(fileAt: path) }
     case .pixels(let path): executor.run { self.pixels.assumeIsolated { $0.drop(path) } }
     }
   }

@@ -1,0 +1,74 @@
+internal import CodecCore
+internal import ImageCodec
+
+/// The files of a set, from one decode.
+extension Decode {
+  func writeRenditions(
+    _ parts: [CodecRequest.Part], of source: Source, _ facts: FactSet, checks: Bool, into decoded: inout Decoded
+  ) throws {
+    let renderings = try request.parts.enumerated().map { index, request in
+      try ofRendition(index) { try rendering(of: try Source(request: request, input: input), request.transform) }
+    }
+    // The placeholder is made like a last file.
+    let small = request.wantsPlaceholder ? try smallRendering(of: source) : nil
+    let all = renderings + [small].compactMap { $0 }
+    let cascade = Cascade(all.map(\.layout))
+    let readers = cascade.readers + (checks ? 1 : 0) + (facts.contains(.perceptualHash) ? 1 : 0)
+    if readers > 1, source.decodesAnew { input.decoded = try source.picture.inMemory() }
+    if checks { try source.readAll() }
+    if !facts.isEmpty { decoded.facts = try source.facts(facts) }
+
+    var scaled: [Int: Picture] = [:]
+    var files: [Int: (file: EncodedFile, told: Decoded.File)] = [:]
+    for step in cascade.steps {
+      try ofRendition(step.index) {
+        let rendering = all[step.index]
+        var picture: Picture
+        if rendering.layout == nil {
+          picture = try rendering.picture()
+        } else {
+          picture = try rendering.scaled(from: step.parent.flatMap { scaled[$0] })
+          if step.isParent {
+            picture = try picture.inMemory()
+            scaled[step.index] = picture
+          }
+          picture = try rendering.still(from: picture)
+        }
+        guard step.index < parts.count else { return decoded.placeholder = try Placeholder(of: picture) }
+        let (file, quality) = try encoded(picture, by: rendering, parts[step.index].rendition)
+        let told = Decoded.File(
+          bytes: file.bytes.count, format: rendering.format, width: rendering.geometry.width,
+          height: rendering.geometry.height, frames: rendering.frames, quality: quality)
+        files[step.index] = (file, told)
+      }
+    }
+    for index in parts.indices {
+      guard let (file, told) = files[index] else { continue }
+      try output?.write(file.bytes)
+      decoded.renditions.append(told)
+      decoded.bytes += file.bytes.count
+    }
+  }
+
+  private func ofRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+    do { return try body() } catch {
+      throw index < request.parts.count ? DecodeError.ofRendition(index, DecodeError(error)) : error
+    }
+  }
+
+  private func encoded(
+    _ picture: Picture, by rendering: Rendering, _ rendition: Rendition
+  ) throws -> (EncodedFile, quality: Int?) {
+    let (format, isLossless, quality) = (rendering.format, rendering.isLossless, rendering.transform.quality)
+    guard let maxBytes = rendition.maxBytes else {
+      return (try picture.encoded(format, quality: quality, isLossless: isLossless), nil)
+    }
+    // Encoded more than once.
+    let kept = try picture.inMemory()
+    let file = try rendition.encoded(format, maxBytes, mayBeLossless: isLossless) {
+      try kept.encoded(format, quality: $0, isLossless: $0 == nil)
+    }
+    guard let file else { throw DecodeError.unsupportedFormat("the file cannot be encoded") }
+    return file
+  }
+}

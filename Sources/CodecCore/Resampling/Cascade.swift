@@ -1,0 +1,72 @@
+package import ImageCodec
+
+/// The order in which the pictures of a set are made, and from what: a picture that is clearly smaller than another
+/// is made from that one. A pure value.
+package struct Cascade {
+  package struct Step: Hashable {
+    /// The position of the picture in the set.
+    package let index: Int
+    /// The picture from which it is made; nil if it is made from the file.
+    package let parent: Int?
+    /// Whether others are made from it.
+    package fileprivate(set) var isParent = false
+  }
+
+  /// A picture comes after that from which it is made.
+  package private(set) var steps: [Step] = []
+
+  /// The minimum reduction from one picture to the next, for which two steps look as one (`StoredLayout`).
+  private static let minReduction = 1.5
+
+  /// - Parameter layouts: nil for pictures that neither serve others nor can be made from them.
+  package init(_ layouts: [StoredLayout?]) {
+    let sizes = layouts.map { layout in
+      layout.flatMap { $0.isWhole ? (width: $0.scaledWidth, height: $0.scaledHeight) : nil }
+    }
+    func area(_ index: Int) -> Int { sizes[index].map { $0.width * $0.height } ?? 0 }
+    for index in layouts.indices.sorted(by: { (area($0), $1) > (area($1), $0) }) {
+      let parent = sizes[index].flatMap { size in
+        steps.lastIndex { step in sizes[step.index].map { Self.serves($0, for: size) } ?? false }
+      }
+      if let parent { steps[parent].isParent = true }
+      steps.append(Step(index: index, parent: parent.map { steps[$0].index }))
+    }
+  }
+
+  /// The number of pictures that are made from the file.
+  package var readers: Int { steps.count { $0.parent == nil } }
+
+  private static func serves(_ larger: (width: Int, height: Int), for size: (width: Int, height: Int)) -> Bool {
+    let across = Double(larger.width) / Double(size.width)
+    let down = Double(larger.height) / Double(size.height)
+    return larger == size || min(across, down) >= minReduction
+  }
+}
+
+extension Rendition {
+  /// The file of the highest quality that fits, and the quality if the format has one.
+  ///
+  /// - Parameter encode: gets nil for a file without loss.
+  package func encoded(
+    _ format: ImageFormat, _ maxBytes: Int, mayBeLossless: Bool, _ encode: (Int?) throws -> EncodedFile?
+  ) throws -> (file: EncodedFile, quality: Int?)? {
+    if mayBeLossless || format == .png {
+      guard let file = try encode(nil) else { return nil }
+      if file.bytes.count <= maxBytes { return (file, nil) }
+      if format == .png { throw DecodeError.tooLarge("the PNG has \(file.bytes.count) bytes, and maxBytes is \(maxBytes)") }
+    }
+    var search = QualitySearch(maxBytes: maxBytes, from: transform.quality ?? format.usualQuality, downTo: minQuality)
+    var best: (EncodedFile, Int)?
+    var smallest = (bytes: Int.max, quality: 0)
+    while let quality = search.next {
+      guard let file = try encode(quality) else { return nil }
+      if search.add(byteCount: file.bytes.count) { best = (file, quality) }
+      if file.bytes.count < smallest.bytes { smallest = (file.bytes.count, quality) }
+    }
+    guard let best else {
+      throw DecodeError.tooLarge(
+        "the file has \(smallest.bytes) bytes at quality \(smallest.quality), and maxBytes is \(maxBytes)")
+    }
+    return best
+  }
+}
