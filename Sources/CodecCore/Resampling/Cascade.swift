@@ -53,7 +53,9 @@ extension Rendition {
     if mayBeLossless || format == .png {
       guard let file = try encode(nil) else { return nil }
       if file.bytes.count <= maxBytes { return (file, nil) }
-      if format == .png { throw DecodeError.tooLarge("the PNG has \(file.bytes.count) bytes, and maxBytes is \(maxBytes)") }
+      if format == .png {
+        throw DecodeError.tooLarge("the PNG has \(file.bytes.count) bytes, and maxBytes is \(maxBytes)")
+      }
     }
     var search = QualitySearch(maxBytes: maxBytes, from: transform.quality ?? format.usualQuality, downTo: minQuality)
     var best: (EncodedFile, Int)?

@@ -45,7 +45,7 @@ public final class ReplacementFile {
   }
 
   /// Sets the permissions, whatever the umask is.
-  func setMode(_ mode: UInt16) { fchmod(descriptor, mode_t(mode)) }
+  public func setMode(_ mode: UInt16) { fchmod(descriptor, mode_t(mode)) }
 
   public func write(_ bytes: [UInt8]) throws(StoreError) {
     do throws(FileError) {

@@ -16,6 +16,10 @@ public struct StoreError: Error, Sendable, Equatable {
     case cleared
     /// The original of the variant has been replaced.
     case outdated
+    /// A file of the host is not where it must be.
+    case outside
+    /// A file of the host changed while it was read.
+    case changed
     /// The directory cannot be used.
     case unusable(path: String)
   }

@@ -27,8 +27,8 @@ extension LoadRequest {
   /// compared instead.
   func namesImage(of other: LoadRequest) -> Bool {
     guard url.hasSameBytes(as: other.url) else { return false }
-    if case .inline = source { return key.hasSameBytes(as: other.key) }
-    return true
+    if case .http = source { return true }
+    return key.hasSameBytes(as: other.key)
   }
 
   /// The origin to which limits and fair queueing apply.
@@ -36,6 +36,7 @@ extension LoadRequest {
     switch source {
     case .http(let url): url.origin
     case .inline: Origin(scheme: "data", host: "", port: 0)
+    case .file: Origin(scheme: "file", host: "", port: 0)
     }
   }
 }

@@ -183,41 +183,38 @@ extension StoreOperation {
     defer { remove(fileAt: path) }
     do throws(LoadError) {
       var own = self
-      own.body = try storage.read(path, maxBytes: .max, largestInMemory: largestInMemory)
+      own.body = try storage.read(HostPlace(.path(path)), maxBytes: .max, largestInMemory: largestInMemory)
       return own.store(in: storage)
     } catch {
       return .failure(error)
     }
   }
 
-  /// Stores an image that the host supplies.
-  static func put(
-    _ content: Loader.Content, as draft: StoredResponse, delivery: DeliveryPlan, maxBytes: Int64,
-    largestInMemory: Int64, id: LoadID, in storage: DiskServices
-  ) -> Outcome {
+  /// As `store`, with the body and the format from content of the host.
+  func storing(_ content: Loader.Content, maxBytes: Int64, in storage: DiskServices) -> Outcome {
     do throws(LoadError) {
-      let body: Download.Body
+      var own = self
       switch content {
-      case .bytes(let bytes): body = .bytes(bytes)
-      case .file(let path): body = try storage.read(path, maxBytes: maxBytes, largestInMemory: largestInMemory)
+      case .bytes(let bytes): own.body = .bytes(bytes)
+      case .file(let place):
+        own.body = try storage.read(
+          place, maxBytes: maxBytes, largestInMemory: largestInMemory, isStored: !tiers.isEmpty)
       }
       let prefix: [UInt8]
-      switch body {
+      switch own.body {
       case .bytes(let bytes) where bytes.count > maxBytes:
         throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
       case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
       case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
       case .failed(let error): throw LoadError(error)
       }
-      guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
-      else {
-        storage.discardNow(body)
+      if case .image(let found) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength) {
+        own.format = found
+      } else if needsSize {
+        storage.discardNow(own.body)
         throw LoadError.unknownFormat
       }
-      return StoreOperation(
-        body: body, format: format, draft: draft, tiers: .all, largestInMemory: largestInMemory, needsSize: true,
-        deliveries: [(id, nil, delivery)]
-      ).store(in: storage)
+      return own.store(in: storage)
     } catch {
       return .failure(error)
     }

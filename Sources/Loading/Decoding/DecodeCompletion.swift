@@ -114,6 +114,38 @@ extension DecodeCoordinator {
     LoadedImage(response, content, for: waiter.load, as: waiter.status, now: storage.now())
   }
 
+  // MARK: - Several files
+
+  /// Delivers the files of a set, and what the decode has found, to the loads that wait for them.
+  func deliver(
+    _ decoded: Decoded, _ set: RenditionSet, at path: String, of id: DecodeCoalescer.ID, _ decode: ActiveDecode
+  ) {
+    let found = DecodeMetadata(
+      source: decode.candidate.response.metadata?.source, placeholder: decoded.placeholder, isChecked: set.checks,
+      notes: decoded.notes, facts: decoded.facts)
+    let response = adding(found, of: decode.candidate).response
+    let waiters = end(id)
+    let deliveries = waiters.map { waiter in
+      OutputDelivery(orders: waiter.load.request.processing?.outputs ?? [], files: decoded.renditions, path: path)
+    }
+    for waiter in waiters { waiter.load.timeline.enter(.deliver, at: .now) }
+    let storage = storage
+    storage.perform({
+      defer { if !set.renditions.isEmpty { remove(fileAt: path) } }
+      return set.renditions.isEmpty ? deliveries.map { _ in .success([]) } : deliveries.map { $0.perform(in: storage) }
+    }) { [weak self] (results: [Result<[LoadedImage.Output], LoadError>]) in
+      for (waiter, result) in zip(waiters, results) {
+        let result = result.map { outputs in
+          var image = LoadedImage(
+            response, DeliveryPlan.DeliveredContent(), for: waiter.load, as: waiter.status, now: storage.now())
+          image.outputs = outputs
+          return image
+        }
+        self?.client?.complete(waiter.load, result, at: waiter.stage)
+      }
+    }
+  }
+
   // MARK: - Pixels
 
   /// Delivers pixels to the load that requested them. From here on the host owns them.

@@ -157,6 +157,7 @@ final class DecodeCoordinator {
       storage.discard(task.output)
       if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
       let failure = LoadError(error)
+      if case .ofRendition(let index, _) = error { return fail(id, failure, ofOutput: index) }
       guard case .corrupt = error else { return fail(id, failure) }
       let (response, waiters) = (decode.candidate.response, self.end(id))
       if response.isOnDisk { corrupt.remember(failure, of: decode.subject, now: .now) }
@@ -164,6 +165,7 @@ final class DecodeCoordinator {
       for waiter in waiters { sourceIsCorrupt(response, for: waiter.load, waiter.status, waiter.stage, failure) }
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)
     case (.success(let decoded), .pixels(let path)): handOver(decoded, at: path, of: id, decode)
+    case (.success(let decoded), .renditions(let set, let path)): deliver(decoded, set, at: path, of: id, decode)
     case (.success(let decoded), _): merge(decoded, of: id, decode)
     }
   }
@@ -232,8 +234,14 @@ final class DecodeCoordinator {
   }
 
   /// Ends a decode and its loads with an error.
-  func fail(_ id: DecodeCoalescer.ID, _ error: LoadError) {
-    for waiter in end(id) { client?.complete(waiter.load, .failure(error), at: waiter.stage) }
+  ///
+  /// - Parameter output: the position of the output at fault.
+  func fail(_ id: DecodeCoalescer.ID, _ error: LoadError, ofOutput output: Int? = nil) {
+    for waiter in end(id) {
+      var error = error
+      error.output = output.flatMap { waiter.load.request.processing?.outputs?[$0].name }
+      client?.complete(waiter.load, .failure(error), at: waiter.stage)
+    }
   }
 
   private func waiters(

@@ -93,6 +93,9 @@ struct DecodePreparation: Sendable {
     case .placeholder: return .placeholder
     case .facts(let facts): return .facts(facts)
     case .encode: return .encoded(try storage.scratch.assumeIsolated { try $0.newPath() })
+    case .renditions(let set):
+      if set.renditions.isEmpty { return .renditions(set, "") }
+      return .renditions(set, try storage.scratch.assumeIsolated { try $0.newPath() })
     case .pixels:
       let byteCount = Int64(min(try pixelCount(header), .max / 4) * 4)
       do {

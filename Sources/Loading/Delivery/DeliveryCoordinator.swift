@@ -168,9 +168,9 @@ final class DeliveryCoordinator: DecodeClient {
   /// Sends the `cached` event, once per load, from the tier that is found first.
   ///
   /// The event is dropped if the cached image turns out to be missing or damaged, if it takes too long, if the deadline
-  /// passes, or if it would consist of pixels, which no one would release.
+  /// passes, or if it would consist of pixels, which no one would release, or of several files.
   func show(_ candidate: Candidate, to load: ActiveLoad, as status: CacheStatus) {
-    let isDropped = load.request.processing?.deliversPixels == true
+    let isDropped = load.request.processing.map { $0.deliversPixels || $0.outputs != nil } ?? false
     guard cachedEvents.begin(load.id, isDropped: isDropped) else { return }
     deliver(candidate, to: load, as: status, at: .cachedEvent)
   }
@@ -188,7 +188,7 @@ final class DeliveryCoordinator: DecodeClient {
       client?.boostCachedEvent(of: load, until: Instant.now + Self.longestWait)
     case .cachedEvent:
       if case .success(let image) = result {
-        if isOutputBlocked, image.data != nil {
+        if isOutputBlocked, image.hasData {
           return deferCompletion(load) { $0.complete(load, result, at: .cachedEvent) }
         }
         var shown = image
@@ -231,7 +231,7 @@ final class DeliveryCoordinator: DecodeClient {
   // MARK: - The output
 
   private func finish(_ load: ActiveLoad, _ result: Result<LoadedImage, LoadError>) {
-    if isOutputBlocked, case .success(let image) = result, image.data != nil {
+    if isOutputBlocked, case .success(let image) = result, image.hasData {
       client?.unsubscribe(load)
       return deferCompletion(load) { $0.finish(load, result) }
     }

@@ -122,9 +122,12 @@ extension LoadError {
       case .diskFull, .overLimit: .diskFull
       // As for a socket without a descriptor: a retry may succeed.
       case .noDescriptor: .network
+      case .outside: .invalidParams
       default: .io
       }
     self.init(kind, error.message)
+    if error.kind == .outside { member = "file" }
+    isTransient = error.kind == .changed
   }
 
   /// The error that a load gets for any error on the disk thread.

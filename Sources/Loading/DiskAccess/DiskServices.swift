@@ -285,7 +285,8 @@ extension DiskServices {
   func discard(_ output: DecodeTask.Output) {
     switch output {
     case .check, .placeholder, .facts: break
-    case .encoded(let path), .preview(let path, _), .renditions(_, let path): executor.run { remove(fileAt: path) }
+    case .encoded(let path), .preview(let path, _): executor.run { remove(fileAt: path) }
+    case .renditions(let set, let path): if !set.renditions.isEmpty { executor.run { remove(fileAt: path) } }
     case .pixels(let path): executor.run { self.pixels.assumeIsolated { $0.drop(path) } }
     }
   }
@@ -351,17 +352,24 @@ extension DiskServices {
 extension DiskServices {
   /// Copies a host's file. Must run on the disk thread. A file that the cache has no space for is read into memory if
   /// the memory tier would take it; otherwise it goes to the scratch folder.
-  func read(_ path: String, maxBytes: Int64, largestInMemory: Int64) throws(LoadError) -> Download.Body {
+  ///
+  /// - Parameter isStored: whether the cache will store it. If not, it stays in memory, up to `largestUnstored`.
+  func read(
+    _ place: HostPlace, maxBytes: Int64, largestInMemory: Int64, isStored: Bool = true
+  ) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {
-      file = try HostFile(path)
+      file = try HostFile(place)
     } catch {
       throw LoadError(error)
     }
     WakeupCoalescer.release()
     guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is larger than \(maxBytes) bytes") }
     do throws(StoreError) {
-      guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
+      if !isStored, file.byteCount > Self.largestUnstored {
+        return .spool(SpooledBody(spool: try filled(try makeScratchSpool(), from: file), isScratch: true))
+      }
+      guard isStored, let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
       do throws(StoreError) {
         let spool = try makeSpool(in: tier, expected: file.byteCount)()
         return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: false))
@@ -376,12 +384,16 @@ extension DiskServices {
     }
   }
 
+  /// Larger files are copied to the scratch folder.
+  private static let largestUnstored: Int64 = 64 << 20
+
   private func filled(_ spool: BodySpool, from file: HostFile) throws(StoreError) -> BodySpool {
     do throws(StoreError) {
       // Read up to the size checked above: the file may grow in the meantime.
       while case let left = file.byteCount - spool.length, left > 0,
         case let piece = try file.read(at: spool.length, count: Int(min(left, 1 << 18))), !piece.isEmpty
       { try spool.add(piece) }
+      try file.checkUnchanged()
     } catch {
       spool.drop()
       throw error
@@ -391,5 +403,9 @@ extension DiskServices {
 }
 
 extension HostFile {
-  fileprivate func readAll() throws(StoreError) -> [UInt8] { try read(at: 0, count: Int(byteCount)) }
+  fileprivate func readAll() throws(StoreError) -> [UInt8] {
+    let bytes = try read(at: 0, count: Int(byteCount))
+    try checkUnchanged()
+    return bytes
+  }
 }

@@ -66,9 +66,10 @@ final class JobLookups {
     if missesVariant(id) { return lookUp(id) }
     // A job that resumes a partial body sends no other conditions.
     if job.partialBody == nil { setConditions(of: job, for: first) }
-    if case .inline(let bytes, let mediaType) = first.request.source {
-      client?.responses.storeInline(bytes, mediaType: mediaType, for: id)
-    } else {
+    switch first.request.source {
+    case .inline(let bytes, let mediaType): client?.responses.store(.bytes(bytes), mediaType: mediaType, for: id)
+    case .file(let place): client?.responses.store(.file(place), mediaType: nil, for: id)
+    case .http:
       jobs.releasePlace(of: first)
       job.releaseBytes(storage.withoutBytes)
       client?.enqueue(id)

@@ -71,15 +71,11 @@ final class ResponseCoordinator {
 
   // MARK: - Bodies
 
-  /// Stores the body of a `data:` URL in the same way as one that was transferred.
-  func storeInline(_ bytes: [UInt8], mediaType: String, for id: JobID) {
-    guard let client, let job = jobs[id] else { return }
-    guard bytes.count <= job.request.maxBytes else {
-      return client.fail(id, LoadError(.tooLarge, "the content is larger than \(job.request.maxBytes) bytes"))
-    }
-    var format: ImageFormat?
-    if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
-    guard format != nil || job.request.validation == .none else { return client.fail(id, .unknownFormat) }
+  /// Stores the body of a `data:` URL or a file of the host in the same way as one that was transferred.
+  ///
+  /// - Parameter mediaType: as told by the URL.
+  func store(_ content: Loader.Content, mediaType: String?, for id: JobID) {
+    guard let job = jobs[id] else { return }
     let now = storage.now()
     let draft = StoredResponse(
       key: job.request.key, url: job.request.url,
@@ -88,9 +84,12 @@ final class ResponseCoordinator {
       content: ImageDescription(mediaType: StoredResponse.mediaType(told: mediaType)))
     jobs.record(for: id) { $0.enter(.store, at: .now) }
     store(
-      id, job, body: .bytes(bytes), format: format, as: draft,
+      id, job, as: draft,
       keeping: job.request.cacheMode == .noStore ? [] : jobs.tiers(of: id, hasDisk: storage.tier != nil),
-      invalidatesStored: false)
+      invalidatesStored: false
+    ) { [maxBytes = job.request.maxBytes] operation, storage in
+      operation.storing(content, maxBytes: maxBytes, in: storage)
+    }
   }
 
   /// Stores a body that has arrived.
@@ -109,19 +108,25 @@ final class ResponseCoordinator {
       load.emit(.progress(received: ending.received, total: summary.head.contentLength))
     }
     store(
-      id, job, body: ending.body, format: ending.format, as: draft, keeping: tiers,
-      invalidatesStored: tiers.isEmpty && !wanted.isEmpty && job.invalidatesStored(draft))
+      id, job, as: draft, keeping: tiers,
+      invalidatesStored: tiers.isEmpty && !wanted.isEmpty && job.invalidatesStored(draft)
+    ) { operation, storage in
+      var complete = operation
+      (complete.body, complete.format) = (ending.body, ending.format)
+      return complete.store(in: storage)
+    }
   }
 
-  /// Passes a complete body to the disk thread, which stores it if it may be stored and serves the loads that wait.
+  /// Passes an operation without a body to the disk thread, where `perform` gives it one: it stores the body if it may be
+  /// stored, and serves the loads that wait.
   private func store(
-    _ id: JobID, _ job: Job, body: Download.Body, format: ImageFormat?, as draft: StoredResponse,
-    keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool
+    _ id: JobID, _ job: Job, as draft: StoredResponse, keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool,
+    _ perform: @escaping @Sendable (StoreOperation, DiskServices) -> StoreOperation.Outcome
   ) {
     let waiting = jobs.loads(of: id).filter { job.isAnswered($0, by: draft.cached) }
     let mayHavePartials = storage.tier?.mayHavePartials == true
     let operation = StoreOperation(
-      body: body, format: format, draft: draft, tiers: tiers, invalidatesStored: invalidatesStored,
+      body: .bytes([]), draft: draft, tiers: tiers, invalidatesStored: invalidatesStored,
       partials: mayHavePartials ? job.request.partialIdentity(in: job.first.partition) : nil,
       largestInMemory: cache.largestInMemory, needsSize: job.request.validation != .none,
       lease: job.claim?.takeLease(), clearCount: job.clearCount,
@@ -131,7 +136,7 @@ final class ResponseCoordinator {
       decodes: (
         waiting.compactMap { $0.request.want == nil ? $0.request.processing : nil }, decodes.maxPixels
       ))
-    storage.perform(.store, { [storage] in operation.store(in: storage) }) { [weak self] outcome in
+    storage.perform(.store, { [storage] in perform(operation, storage) }) { [weak self] outcome in
       self?.stored(id, outcome, keeping: tiers, invalidatesStored: invalidatesStored)
     }
   }

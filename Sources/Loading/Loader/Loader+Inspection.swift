@@ -122,8 +122,8 @@ extension Loader {
   /// The image that a host supplies.
   public enum Content: Sendable {
     case bytes([UInt8])
-    /// An absolute path. The file is copied.
-    case file(String)
+    /// A file, which is copied.
+    case file(HostPlace)
   }
 
   /// Stores an image for the host under the key, fresh for `--max-age`. It replaces the stored response, and responses
@@ -146,9 +146,10 @@ extension Loader {
       // Publish it to the peers before the host gets the answer, so that none of them requests it from a server after
       // that.
       defer { storage.tier?.assumeIsolated { $0.listForOthers() } }
-      return StoreOperation.put(
-        content, as: draft, delivery: DeliveryPlan(request), maxBytes: request.maxBytes,
-        largestInMemory: largestInMemory, id: id, in: storage)
+      return StoreOperation(
+        body: .bytes([]), draft: draft, tiers: .all, largestInMemory: largestInMemory, needsSize: true,
+        deliveries: [(id, nil, DeliveryPlan(request))]
+      ).storing(content, maxBytes: request.maxBytes, in: storage)
     }) { [weak self] outcome in
       guard let self else { return }
       self.registry.releaseID(id)

@@ -145,6 +145,7 @@ extension LoadRequest.Source {
     switch self {
     case .http(let url): url.redacted
     case .inline: "data:"
+    case .file: "file:"
     }
   }
 }

@@ -13,6 +13,8 @@ public final class DecodePlan: Sendable {
   public let checks: Bool
   /// The other images with which the decodes may share a process; nil for the default.
   let isolation: DecodeTask.Isolation?
+  /// The files to make from one decode, which also tells the rest; nil for one image at most.
+  public let outputs: [OutputOrder]?
   /// The name under which the result is stored: the canonical form of the transform. Empty for the original, and for
   /// pixels, which are not stored.
   let variant: String
@@ -20,18 +22,21 @@ public final class DecodePlan: Sendable {
   /// Returns nil if nothing needs a decoder.
   public static func asked(
     transform: Transform?, deliversPixels: Bool = false, wantsPlaceholder: Bool = false, checks: Bool = false,
-    facts: FactSet = [], isolation: DecodeTask.Isolation? = nil
+    facts: FactSet = [], isolation: DecodeTask.Isolation? = nil, outputs: [OutputOrder]? = nil
   ) -> DecodePlan? {
-    guard transform != nil || deliversPixels || wantsPlaceholder || checks || !facts.isEmpty else { return nil }
-    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts, isolation)
+    guard
+      transform != nil || deliversPixels || wantsPlaceholder || checks || !facts.isEmpty || outputs?.isEmpty == false
+    else { return nil }
+    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts, isolation, outputs)
   }
 
   private init(
     _ transform: Transform?, _ deliversPixels: Bool, _ wantsPlaceholder: Bool, _ checks: Bool, _ facts: FactSet,
-    _ isolation: DecodeTask.Isolation?
+    _ isolation: DecodeTask.Isolation?, _ outputs: [OutputOrder]?
   ) {
     (self.transform, self.deliversPixels, self.facts) = (transform, deliversPixels, facts)
     (self.wantsPlaceholder, self.checks, self.isolation) = (wantsPlaceholder, checks, isolation)
+    self.outputs = outputs
     variant = deliversPixels ? "" : transform?.canonical ?? ""
   }
 
@@ -44,13 +49,19 @@ public final class DecodePlan: Sendable {
     case encode
     case pixels
     case placeholder
+    /// Makes several files, and finds all that is asked about the original.
+    case renditions(RenditionSet)
   }
 
   /// The next operation on the stored response; nil if it can be delivered.
   func step(for response: StoredResponse) -> Step? {
     let metadata = response.metadata
-    if checks, metadata?.isChecked != true { return .check }
     let missing = facts.subtracting(metadata?.facts.known ?? [])
+    if let outputs {
+      return .renditions(
+        RenditionSet(outputs.map(\.rendition), facts: missing, checks: checks && metadata?.isChecked != true))
+    }
+    if checks, metadata?.isChecked != true { return .check }
     if response.variant.isEmpty, !missing.isEmpty { return .facts(missing) }
     if deliversPixels { return .pixels }
     if response.variant != variant { return .encode }

@@ -37,6 +37,10 @@ public struct LoadError: Error, Sendable {
   public var rule: String?
   /// For `invalidParams`: the parameter at fault.
   public var member: String?
+  /// For a file of a set: its name.
+  public var output: String?
+  /// For `io`: whether the same request may succeed a little later.
+  public var isTransient = false
   /// The times of the load that ended with it; the last phase is the one in which it failed.
   public var timeline: LoadTimeline?
 
@@ -69,6 +73,7 @@ public struct LoadError: Error, Sendable {
     switch kind {
     case .connect, .truncated, .network: true
     case .resolve: isUnanswered
+    case .io: isTransient
     case .timeout: phase != .deadline
     case .http: status.map(Self.mayPass) ?? false
     default: false

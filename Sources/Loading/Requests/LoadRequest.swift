@@ -1,5 +1,6 @@
 public import HTTPCaching
 public import HTTPTypes
+public import ImageStore
 
 /// The request for one image, with the options of the worker and of the request merged.
 public struct LoadRequest: Sendable {
@@ -7,6 +8,8 @@ public struct LoadRequest: Sendable {
     case http(ResourceURL)
     /// A `data:` URL, decoded.
     case inline(bytes: [UInt8], mediaType: String)
+    /// A file of the host, which is copied.
+    case file(HostPlace)
   }
 
   /// The tiers that store a downloaded image.
@@ -79,6 +82,8 @@ public struct LoadRequest: Sendable {
   public var wantsResponse = false
   /// Whether the result contains the digest of its content.
   public var wantsDigest = false
+  /// Whether the image is the host's own: it has no URL, and its result tells nothing about the cache.
+  public var isProcess = false
   /// Whether the load ends as soon as the header of the image is known. Its `delivery` is `none`.
   public var isProbe = false
 

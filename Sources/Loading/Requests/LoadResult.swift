@@ -1,4 +1,5 @@
 public import HTTPTypes
+public import ImageCodec
 public import ImageStore
 
 /// The origin of an answer, as reported in `cache`.
@@ -22,6 +23,8 @@ public struct LoadedImage: Sendable {
   public var path: String?
   public var data: [UInt8]?
   public var pixels: Pixels?
+  /// The files that were asked for by name; empty for most loads.
+  public var outputs: [Output] = []
   /// The original of a transform's result.
   public var source: ImageDescription?
   public var placeholder: Placeholder?
@@ -56,6 +59,20 @@ public struct LoadedImage: Sendable {
     /// The bytes from one row to the next.
     public var stride: Int { width * channels }
   }
+
+  /// One of several files made of the image.
+  public struct Output: Sendable {
+    public var name: String
+    public var file: Decoded.File
+    /// As `LoadedImage.path`.
+    public var path: String?
+    public var data: [UInt8]?
+
+    init(name: String, file: Decoded.File) { (self.name, self.file) = (name, file) }
+  }
+
+  /// Whether its line contains bytes of an image.
+  public var hasData: Bool { data != nil || outputs.contains { $0.data != nil } }
 
   /// The body of an image of which a probe has received only a part.
   public struct Probe: Sendable {

@@ -10,13 +10,18 @@ struct LoadSubject {
   let url: String
   /// Nil for an item of a prefetch that became no load.
   let headers: LoadHeaders?
-  let isProbe: Bool
+  let kind: Kind
 
-  init(_ request: LoadRequest, as load: LoadID? = nil) {
-    (self.load, url, headers, isProbe) = (load, request.url, request.fields, request.isProbe)
+  enum Kind {
+    case load, probe, process
   }
 
-  init(_ item: Prefetch.Item) { (load, url, headers, isProbe) = (item.load, item.url, item.headers, false) }
+  init(_ request: LoadRequest, as load: LoadID? = nil) {
+    (self.load, url, headers) = (load, request.url, request.fields)
+    kind = request.isProbe ? .probe : request.isProcess ? .process : .load
+  }
+
+  init(_ item: Prefetch.Item) { (load, url, headers, kind) = (item.load, item.url, item.headers, .load) }
 
   fileprivate func fields(_ request: RequestID?) -> [(LogEvent.Field, JSON?)] {
     [

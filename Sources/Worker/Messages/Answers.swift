@@ -55,7 +55,7 @@ final class LoadAnswer: LoadObserver {
       }
     case .cached(let image):
       session.send("cached", about: token) { $0.members(of: image, url: url) }
-      if image.data != nil { session.pauseDeliveryIfCongested() }
+      if image.hasData { session.pauseDeliveryIfCongested() }
     }
   }
 
@@ -158,7 +158,7 @@ extension Session {
     case .failure(let error):
       logEnd(of: load, token, result)
       count(error)
-      answer(token, WireErrors.wire(error, url: load.url))
+      answer(token, WireErrors.wire(error, url: load.kind == .process ? nil : load.url))
     }
   }
 
@@ -166,13 +166,13 @@ extension Session {
     if logsLoads { log.write(.loadCompleted(load, token.id, image)) }
     counts.succeeded += 1
     answer(token) { writer in
-      if load.isProbe {
-        writer.members(ofProbe: image, url: load.url)
-      } else {
-        writer.members(of: image, url: load.url)
+      switch load.kind {
+      case .load: writer.members(of: image, url: load.url)
+      case .probe: writer.members(ofProbe: image, url: load.url)
+      case .process: writer.members(ofProcess: image)
       }
     }
-    if image.data != nil { pauseDeliveryIfCongested() }
+    if image.hasData { pauseDeliveryIfCongested() }
   }
 
   fileprivate func logEvent(_ event: LoadEvent, of load: LoadSubject, _ token: RequestToken) {

@@ -59,6 +59,12 @@ struct Parameters {
     return path
   }
 
+  func base64(_ name: String) throws(RPCError) -> [UInt8]? {
+    guard let text = try string(name) else { return nil }
+    guard let bytes = Base64.decode(text) else { throw refusal(of: name, "must be base64") }
+    return bytes
+  }
+
   /// A string of 1 to 8192 bytes as ASCII JSON, so that an answer can repeat it.
   func label(_ name: String) throws(RPCError) -> String? {
     guard let text = try string(name) else { return nil }

@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import ImageCodec
 internal import ImageStore
 internal import LineRPC
 internal import Loading
@@ -15,11 +16,7 @@ extension JSONWriter {
     if let data = image.data { member("data", base64: data) }
     if let pixels = image.pixels { members(of: pixels) }
     if let source = image.source { members(ofSource: source) }
-    if let placeholder = image.placeholder { members(of: placeholder) }
-    members(of: image.facts)
-    if !image.content.digest.isEmpty { member("digest", "sha256-\(image.content.digest.hexadecimal)") }
-    if image.notes.contains(.damaged) { member("damaged", true) }
-    if let hdr = image.notes.hdr { member("hdr", hdr) }
+    membersOfDecode(image)
     member("finalURL", short: image.finalURL)
     if let expiresAt = image.expiresAt { member("expiresAt", Timestamp.format(expiresAt)) }
     member("kept", image.isKept)
@@ -44,16 +41,55 @@ extension JSONWriter {
     if header.orientation != 1 { member("orientation", header.orientation) }
   }
 
-  private mutating func timing(of image: LoadedImage) {
+  private mutating func timing(of image: LoadedImage, isProcess: Bool = false) {
     object("timing") { writer in
       guard let timeline = image.timeline else {
         writer.member("queuedMs", 0)
         writer.member("firstByteMs", 0)
         return writer.member("totalMs", 0)
       }
-      let isTransferred = image.cache == .miss || image.cache == .revalidated
+      let isTransferred = !isProcess && (image.cache == .miss || image.cache == .revalidated)
       writer.members(of: timeline, firstByte: isTransferred ? timeline.firstByte : nil)
     }
+  }
+
+  /// What decodes have found about the original, and made of it.
+  private mutating func membersOfDecode(_ image: LoadedImage) {
+    if let placeholder = image.placeholder { members(of: placeholder) }
+    members(of: image.facts)
+    if !image.content.digest.isEmpty { member("digest", "sha256-\(image.content.digest.hexadecimal)") }
+    if image.notes.contains(.damaged) { member("damaged", true) }
+    if let hdr = image.notes.hdr { member("hdr", hdr) }
+    if image.outputs.isEmpty { return }
+    object("outputs") { writer in
+      for output in image.outputs {
+        writer.key(escaping: output.name)
+        writer.beginObject()
+        writer.members(of: output)
+        writer.endObject()
+      }
+    }
+  }
+
+  private mutating func members(of output: LoadedImage.Output) {
+    let file = output.file
+    member("bytes", file.bytes)
+    member("mediaType", file.format.mediaType)
+    member("format", file.format.rawValue)
+    member("width", file.width)
+    member("height", file.height)
+    if file.frames > 1 { member("frames", file.frames) }
+    if let quality = file.quality { member("quality", quality) }
+    if let path = output.path { member("path", path) }
+    if let data = output.data { member("data", base64: data) }
+  }
+
+  /// The result of `process`.
+  mutating func members(ofProcess image: LoadedImage) {
+    member("bytes", image.content.byteCount)
+    members(of: image.content)
+    membersOfDecode(image)
+    timing(of: image, isProcess: true)
   }
 
   /// The result of a probe.

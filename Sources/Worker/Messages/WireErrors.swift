@@ -48,6 +48,7 @@ enum WireErrors {
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }
     if let member = error.member { details.set("member", .string(member)) }
+    if let output = error.output { details.set("output", .string(output)) }
     if let timeline = error.timeline { details.set("timing", .object(timeline.members)) }
     if let response = error.response { details.set("response", ResponseFields.json(response)) }
     return RPCError(

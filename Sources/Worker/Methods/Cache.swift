@@ -93,12 +93,9 @@ extension Session {
     }
     let content: Loader.Content
     if try params.one(of: ["path", "data"]) == "path" {
-      content = .file(try params.absolutePath("path") ?? "")
+      content = .file(HostPlace(.path(try params.absolutePath("path") ?? ""), permitted: defaults.files))
     } else {
-      guard let bytes = Base64.decode(try params.string("data") ?? "") else {
-        throw params.refusal(of: "data", "must be base64")
-      }
-      content = .bytes(bytes)
+      content = .bytes(try params.base64("data") ?? [])
     }
     let url = params.has("url") ? request.url : nil
     loader.put(content, as: request) { [weak self] result in

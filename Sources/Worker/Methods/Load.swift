@@ -70,10 +70,13 @@ enum LoadParameters {
     if request.delivery == .pixels, transform?.frames == .all {
       throw params.refusal(of: "transform.frames", "must not be all with deliver pixels")
     }
+    let outputs = try OutputParameters.read(params)
+    if outputs != nil { try deliverOnlyOutputs(of: &request, params) }
     request.processing = .asked(
       transform: transform, deliversPixels: request.delivery == .pixels,
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
-      facts: try facts(params, into: &request), isolation: try isolation(params, request.group))
+      facts: try facts(params, into: &request), isolation: try isolation(params, request.group),
+      outputs: outputs)
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -85,11 +88,22 @@ enum LoadParameters {
     if params.has("want") { request.want = try WantParameters.read(params) }
   }
 
+  /// Refuses the parameters that would deliver the image itself.
+  private static func deliverOnlyOutputs(of request: inout LoadRequest, _ params: Parameters) throws(RPCError) {
+    for name in ["transform", "saveTo"] where params.has(name) {
+      throw params.refusal(of: name, "must be within a member of outputs")
+    }
+    guard !params.has("deliver") || request.delivery == .none else {
+      throw params.refusal(of: "deliver", "must be within a member of outputs, or none")
+    }
+    request.delivery = .none
+  }
+
   private enum Isolate: String, CaseIterable {
     case image, tenant, none
   }
 
-  private static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
+  static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
     switch try params.choice("isolate", Isolate.self) {
     case .image: return .image
     case Isolate.none?: return DecodeTask.Isolation.none
@@ -154,7 +168,7 @@ enum LoadParameters {
   /// More than any server accepts, and few enough for the quadratic check of the names.
   private static let maxHeaders = 1000
 
-  private static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
+  static func saveTo(_ params: Parameters) throws(RPCError) -> String? {
     guard let path = try params.string("saveTo") else { return nil }
     guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0) else {
       throw params.refusal(of: "saveTo", "must be the absolute path of a file")
@@ -186,7 +200,7 @@ enum LoadParameters {
   }
 
   /// Returns the facts that a decoder computes, and notes the one that is already known.
-  private static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
+  static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
     let known = "digest"
     guard let names = try params.names("facts", among: [known] + FactSet.named.map(\.name)) else { return [] }
     request.wantsDigest = names.contains(known)

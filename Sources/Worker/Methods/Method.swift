@@ -4,7 +4,8 @@ internal import Text
 
 /// The methods that a host can call. No other place lists them.
 enum Method: String, CaseIterable {
-  case initialize, load, prefetch, probe, cancel, prioritize, pause, resume, query, store, clear, release, stats,
+  case initialize, load, prefetch, probe, process, cancel, prioritize, pause, resume, query, store, clear, release,
+    stats,
     metrics, configure, trace, shutdown
 
   /// The names of its parameters. No other place lists them.
@@ -15,7 +16,12 @@ enum Method: String, CaseIterable {
       [
         "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
         "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "want",
-        "transform", "placeholder", "facts", "isolate",
+        "transform", "placeholder", "facts", "isolate", "outputs",
+      ]
+    case .process:
+      [
+        "file", "data", "priority", "group", "slot", "deadlineMs", "maxBytes", "want", "validate", "placeholder",
+        "facts", "isolate", "outputs",
       ]
     case .prefetch: ["urls", "priority", "group", "headers", "want", "transform", "events"]
     case .probe:
@@ -62,6 +68,7 @@ enum Method: String, CaseIterable {
     case .load: try session.load(params, token)
     case .prefetch: try session.prefetch(params, token)
     case .probe: try session.probe(params, token)
+    case .process: try session.process(params, token)
     case .cancel: try session.cancel(params, token)
     case .prioritize: try session.prioritize(params, token)
     case .pause: session.setPaused(true, token)

@@ -15,6 +15,8 @@ final class LoadDefaults: Sendable {
   let maxBytes: Int64
   /// The query parameters that are not part of the cache key.
   let ignoredQuery: QueryNameFilter
+  /// The folder below which files of the host must be; nil for any place.
+  let files: String?
 
   init(_ options: Options) {
     // The digest covers the whole file, because redirects can lead to any host.
@@ -25,6 +27,7 @@ final class LoadDefaults: Sendable {
     deadline = options.deadline == .zero ? nil : options.deadline
     retries = options.retries
     maxBytes = options.maxBytes
+    files = options.files.map(CacheDirectory.absolute)
     ignoredQuery = QueryNameFilter(options.keyIgnoredQuery)
   }
 

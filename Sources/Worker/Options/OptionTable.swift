@@ -160,6 +160,9 @@ struct OptionDefinition: Sendable {
     .init(
       "cookies", "FILE", .optionalText(\.cookies, check: notEmpty), runtime: false,
       "cookie file as for curl's --cookie, which must exist; read once, at the start"),
+    .init(
+      "files", "DIR", .optionalText(\.files, check: notEmpty), runtime: false,
+      "folder below which files of the host must be, without links on the way [any place]"),
     .init("insecure", "", .flag(\.insecure), "accept any certificate"),
     .init(
       "key-ignore-query", "NAME", .list(\.keyIgnoredQuery, separator: nil, check: { _ in nil }),

@@ -50,6 +50,8 @@ public struct Options: Sendable {
   /// In curl's syntax; see `HeaderOption`.
   public var headers: [String] = []
   public var cookies: String?
+  /// The folder below which the files of the host must be that requests name; nil for any place.
+  public var files: String?
   /// The content of the cookie file at the start.
   var cookieFile: String?
   public var insecure = false

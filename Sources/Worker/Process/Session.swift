@@ -25,6 +25,8 @@ final class Session {
 
   var tracker = RequestTracker()
   var counts = RequestCounts()
+  /// The number of `process` requests so far.
+  var processCount = 0
   var tracing = Tracing.off
   let startedAt = Instant.now
   /// Unix seconds.

@@ -1,0 +1,136 @@
+internal import HTTPCaching
+internal import ImageCodec
+internal import ImageStore
+internal import LineRPC
+internal import Loading
+internal import Text
+
+extension Session {
+  /// Makes files of an image that the host has, and tells facts about it. Nothing is stored.
+  func process(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
+    processCount += 1
+    load(try ProcessParameters.request(params, number: processCount, defaults), token)
+  }
+}
+
+/// The parameters of `process`.
+enum ProcessParameters {
+  /// - Parameter number: distinguishes the request from all others of the session.
+  static func request(_ params: Parameters, number: Int, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+    var request = defaults.request(url: "", source: try content(params, defaults), key: "process:\(number)")
+    (request.isProcess, request.cacheMode, request.store) = (true, .noStore, [])
+    (request.delivery, request.events, request.fields) = (.none, [], LoadHeaders())
+    request.priority = try LoadParameters.priority(params) ?? .normal
+    request.group = try params.label("group")
+    request.slot = try params.label("slot")
+    if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
+    if let maxBytes = try params.integer("maxBytes", in: 0...(1 << 60)) { request.maxBytes = maxBytes }
+    request.want = try WantParameters.read(params)
+    request.validation = try params.choice("validate", Validation.self) == .decode ? .decode : .header
+    request.processing = .asked(
+      transform: nil, wantsPlaceholder: try params.flag("placeholder") ?? false,
+      checks: request.validation == .decode, facts: try LoadParameters.facts(params, into: &request),
+      isolation: try LoadParameters.isolation(params, request.group), outputs: try OutputParameters.read(params) ?? [])
+    return request
+  }
+
+  private enum Validation: String, CaseIterable {
+    case header, decode
+  }
+
+  private static func content(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest.Source {
+    guard try params.one(of: ["file", "data"]) == "data" else {
+      return .file(try FileParameters.place(params, defaults))
+    }
+    return .inline(bytes: try params.base64("data") ?? [], mediaType: "")
+  }
+}
+
+/// A file of the host: `{path}`, `{root, path}` or `{fd, pid}`.
+enum FileParameters {
+  private static let known = ["path", "root", "fd", "pid"]
+
+  static func place(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> HostPlace {
+    guard let file = try params.object("file", known: known) else {
+      throw params.refusal(of: "file", "must be given")
+    }
+    let name: HostPlace.Name
+    if try file.one(of: ["path", "fd"]) == "fd" {
+      guard !file.has("root") else { throw file.refusal(of: "root", "must not be given with fd") }
+      let number = try file.integer("fd", in: 0...Int64(Int32.max)) ?? 0
+      let process = try file.integer("pid", in: 1...Int64(Int32.max)).map { Int32($0) } ?? HostPlace.host
+      name = .descriptor(Int32(number), process: process)
+    } else if file.has("pid") {
+      throw file.refusal(of: "pid", "must not be given without fd")
+    } else if let root = try file.absolutePath("root") {
+      name = .beneath(try relativePath(file), folder: root)
+    } else {
+      name = .path(try file.absolutePath("path") ?? "")
+    }
+    return HostPlace(name, permitted: defaults.files)
+  }
+
+  private static func relativePath(_ file: Parameters) throws(RPCError) -> String {
+    let path = try file.requiredString("path")
+    guard !path.isEmpty, !path.hasPrefix("/"), !path.utf8.contains(0) else {
+      throw file.refusal(of: "path", "must be a relative path with root")
+    }
+    return path
+  }
+}
+
+/// The files that a load makes of its image, by name (`outputs`).
+enum OutputParameters {
+  private static let known = ["transform", "maxBytes", "minQuality", "deliver", "saveTo", "mode"]
+
+  /// Nil without the parameter.
+  static func read(_ params: Parameters) throws(RPCError) -> [OutputOrder]? {
+    guard let object = try params.object("outputs") else { return nil }
+    guard 1...RenditionSet.maxCount ~= object.members.count else {
+      throw params.refusal(of: "outputs", "must have 1 to \(RenditionSet.maxCount) members")
+    }
+    var orders: [OutputOrder] = []
+    for member in object.members {
+      let path = params.path("outputs.\(member.name)")
+      guard 1...64 ~= member.name.utf8.count else {
+        throw params.refusal(of: "outputs", "must have names of 1 to 64 bytes")
+      }
+      guard case .object(let content) = member.value else { throw .refusal(of: path, "must be an object") }
+      let order = try order(member.name, try Parameters(content, known: known, prefix: path + "."))
+      if let other = orders.first(where: { $0.name == order.name || $0.saveTo != nil && $0.saveTo == order.saveTo }) {
+        throw .refusal(of: path, "must have another name and another saveTo than \(other.name.quotable)")
+      }
+      orders.append(order)
+    }
+    return orders
+  }
+
+  private static func order(_ name: String, _ params: Parameters) throws(RPCError) -> OutputOrder {
+    let transform = try TransformParameters.read(params) ?? Transform()
+    var rendition = Rendition(transform: transform)
+    rendition.maxBytes = try params.integer("maxBytes", in: 1...(1 << 40)).map { Int($0) }
+    if let minQuality = try params.integer("minQuality", in: 1...100).map({ Int($0) }) {
+      guard rendition.maxBytes != nil else {
+        throw params.refusal(of: "minQuality", "must not be given without maxBytes")
+      }
+      guard minQuality <= transform.quality ?? minQuality else {
+        throw params.refusal(of: "minQuality", "must not be more than transform.quality")
+      }
+      rendition.minQuality = minQuality
+    }
+    let saveTo = try LoadParameters.saveTo(params)
+    let delivery: LoadRequest.Delivery = try params.choice("deliver") ?? (saveTo == nil ? .path : .none)
+    guard delivery != .pixels else { throw params.refusal(of: "deliver", "must be one of path, data, none") }
+    return OutputOrder(
+      name: name, rendition: rendition, delivery: delivery, saveTo: saveTo, mode: try mode(params, saveTo))
+  }
+
+  private static func mode(_ params: Parameters, _ saveTo: String?) throws(RPCError) -> UInt16? {
+    guard let text = try params.string("mode") else { return nil }
+    guard saveTo != nil else { throw params.refusal(of: "mode", "must not be given without saveTo") }
+    guard 3...4 ~= text.utf8.count, let mode = UInt16(text, radix: 8), mode <= 0o777 else {
+      throw params.refusal(of: "mode", "must be three octal digits, such as 640")
+    }
+    return mode
+  }
+}
