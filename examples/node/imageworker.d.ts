@@ -21,7 +21,7 @@ export type LoadEventName = "started" | "progress" | "retrying" | "preview" | "c
 export type PrefetchEventName = "progress" | "completed" | "failed";
 export type EventName = "started" | "progress" | "retrying" | "cached" | "preview" | "completed" | "failed";
 export type Method =
-  | "initialize" | "load" | "prefetch" | "probe" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store"
+  | "initialize" | "load" | "prefetch" | "probe" | "process" | "cancel" | "prioritize" | "pause" | "resume" | "query" | "store"
   | "clear" | "release" | "stats" | "metrics" | "configure" | "trace" | "shutdown";
 export type Format = "jpeg" | "png" | "gif" | "webp" | "avif" | "heic" | "jxl" | "jp2" | "tiff" | "bmp" | "ico" | "svg";
 export type ErrorKind =
@@ -83,6 +83,20 @@ export interface Want {
   formats?: readonly Format[];
 }
 
+/** A file to make of an image. */
+export interface OutputParams {
+  transform?: Transform;
+  /** The highest quality is used at which the file fits. */
+  maxBytes?: number;
+  minQuality?: number;
+  /** Default: "none" with `saveTo`, otherwise "path". */
+  deliver?: "path" | "data" | "none";
+  /** A relative path is resolved against the current directory of the program. */
+  saveTo?: string | URL;
+  /** The permissions of the saved file in octal, such as "640", whatever the umask is. */
+  mode?: string;
+}
+
 /** The parameters of `load` except the URL. */
 export interface LoadParams<D extends Deliver = Deliver> {
   key?: string;
@@ -113,6 +127,8 @@ export interface LoadParams<D extends Deliver = Deliver> {
   /** `sha256-` and 64 hexadecimal digits, or the base64 form of Subresource Integrity. */
   digest?: string;
   want?: Want;
+  /** Files to make of the image, by name. It is then not delivered itself. */
+  outputs?: { readonly [name: string]: OutputParams };
 }
 
 export interface LoadOptions<D extends Deliver = Deliver> extends LoadParams<D> {
@@ -179,6 +195,29 @@ export interface ProbeOptions extends ProbeParams {
   /** Aborting it cancels the probe; the promise is rejected with its reason. */
   signal?: AbortSignal;
 }
+
+/** A regular file: a path, a path below a folder that may come from a stranger, or a descriptor of a process. */
+export type HostFile =
+  | { path: string | URL; root?: undefined }
+  | { root: string | URL; path: string }
+  | { fd: number; pid?: number };
+
+/** An image of your own, and what to tell and make of it. `data` is bytes or base64. */
+export type ProcessParams =
+  & ({ file: HostFile; data?: undefined } | { data: string | Uint8Array; file?: undefined })
+  & {
+    priority?: Priority;
+    group?: string;
+    slot?: string;
+    deadlineMs?: number;
+    maxBytes?: number;
+    want?: Want;
+    validate?: "header" | "decode";
+    placeholder?: boolean;
+    facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
+    isolate?: "image" | "tenant" | "none";
+    outputs?: { readonly [name: string]: OutputParams };
+  };
 
 /** The loads and prefetches of a request: exactly one member. A `url` is compared with the one that was sent, letter by letter. */
 export type Target = { url: string | URL } | { group: string } | { slot: string };
@@ -265,6 +304,8 @@ export interface StartOptions {
   /** Images that a decoder process decodes before it ends; 1 by default. */
   decoderLifetime?: number;
   cookies?: string;
+  /** The folder below which files of `process` and `store` must be. */
+  files?: string;
   robots?: "obey" | "ignore";
   metricsFile?: string;
   /** A `%p` becomes the process ID, so that a restarted worker keeps the trace of the one before. */
@@ -364,6 +405,8 @@ export interface ImageFacts {
   exif?: EXIF;
   /** If the image has it. */
   gps?: Position;
+  /** With `outputs`: the files, by name. */
+  outputs?: { [name: string]: OutputFile };
   source?: { bytes: number; format: Format; width?: number; height?: number };
   timing?: Timing;
 }
@@ -480,6 +523,45 @@ export interface TraceResult {
 }
 
 /** The properties of an image, from the cache or from the first bytes of its file. */
+/** A file made of an image. */
+export interface OutputFile {
+  bytes: number;
+  mediaType: string;
+  format: Format;
+  width: number;
+  height: number;
+  /** If over 1. */
+  frames?: number;
+  /** With `maxBytes`: that of the file, if its format has one. */
+  quality?: number;
+  path?: string;
+  /** Base64. */
+  data?: string;
+}
+
+/** An image of your own, and the files made of it. */
+export interface ProcessResult {
+  bytes: number;
+  mediaType: string;
+  format: Format;
+  /** As stored, before orientation. */
+  width?: number;
+  height?: number;
+  /** If over 1. */
+  frames?: number;
+  /** The EXIF value, if not 1. */
+  orientation?: number;
+  placeholder?: { thumbhash: string; color: string };
+  digest?: string;
+  perceptualHash?: string;
+  exif?: EXIF;
+  gps?: Position;
+  damaged?: true;
+  hdr?: "pq" | "hlg" | "gainMap";
+  outputs?: { [name: string]: OutputFile };
+  timing: NonNullable<Image["timing"]>;
+}
+
 export interface ProbeResult {
   url: string;
   key: string;
@@ -591,6 +673,7 @@ export interface Methods {
   load: { params: LoadParams & { url: string | URL }; result: Image };
   prefetch: { params: PrefetchParams & { urls: readonly (string | URL | PrefetchItem)[] }; result: PrefetchResult };
   probe: { params: ProbeParams & { url: string | URL }; result: ProbeResult };
+  process: { params: ProcessParams; result: ProcessResult };
   cancel: { params: CancelParams; result: CancelResult };
   prioritize: { params: PrioritizeParams; result: PrioritizeResult };
   pause: { params: {}; result: PauseResult };
@@ -870,6 +953,9 @@ export class ImageWorker {
 
   /** The format and size of an image, from the cache or from the first bytes of its file. */
   probe(url: string | URL, options?: ProbeOptions): Promise<ProbeResult>;
+
+  /** Checks an image of your own, tells facts about it, and makes files of it. Nothing is stored. */
+  process(image: ProcessParams, options?: { signal?: AbortSignal }): Promise<ProcessResult>;
 
   /** What the cache knows of an image. Nothing is transferred. */
   query(target: QueryParams): Promise<QueryResult>;

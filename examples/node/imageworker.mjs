@@ -235,6 +235,7 @@ const workerOptions = {
   userAgent: text,
   header: option('a list of lines such as ["Accept-Language: en"]', isList, list.flags),
   cookies: text,
+  files: text,
   insecure: flag,
   keyIgnoreQuery: list,
   events: joined,
@@ -359,6 +360,13 @@ function iteratorOf(urls, ...methods) {
 /** An absolute path, from a path or a file: URL. */
 function absolute(path) {
   return resolve(path instanceof URL ? fileURLToPath(path) : path);
+}
+
+/** The outputs with absolute paths. */
+function withPaths(outputs) {
+  checkMembers(outputs, "outputs", '{ small: { transform: { width: 320 } } }');
+  const resolved = ([name, output]) => [name, output?.saveTo === undefined ? output : { ...output, saveTo: absolute(output.saveTo) }];
+  return Object.fromEntries(Object.entries(outputs).map(resolved));
 }
 
 // One worker process
@@ -746,10 +754,11 @@ export class ImageWorker {
 
   async load(url, options = {}) {
     checkMembers(options, "the options", '{ priority: "high" }');
-    const { signal, onEvent, saveTo, ...params } = options;
+    const { signal, onEvent, saveTo, outputs, ...params } = options;
     if (onEvent !== undefined && !params.events) params.events = ["started", "progress", "retrying", "cached"];
     const request = { url, ...params };
     if (saveTo !== undefined) request.saveTo = absolute(saveTo);
+    if (outputs !== undefined) request.outputs = withPaths(outputs);
     return this.call("load", request, { signal, onEvent });
   }
 
@@ -922,6 +931,16 @@ export class ImageWorker {
     checkMembers(options, "the options", '{ timeoutMs: 5000 }');
     const { signal, ...params } = options;
     return this.call("probe", { url, ...params }, { signal });
+  }
+
+  /** A descriptor without `pid` is one of this process. */
+  async process({ file, data, outputs, ...params }, { signal } = {}) {
+    if (file?.fd !== undefined) params.file = { pid: process.pid, ...file };
+    else if (file?.root !== undefined) params.file = { ...file, root: absolute(file.root) };
+    else if (file !== undefined) params.file = { ...file, path: absolute(file.path) };
+    if (data !== undefined) params.data = isText(data) ? data : Buffer.from(data).toString("base64");
+    if (outputs !== undefined) params.outputs = withPaths(outputs);
+    return this.call("process", params, { signal });
   }
 
   async query(target) {

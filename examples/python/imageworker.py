@@ -50,7 +50,7 @@ import time
 import weakref
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -72,6 +72,7 @@ from typing import (
     NamedTuple,
     NoReturn,
     Optional,
+    Protocol,
     Sequence,
     Tuple,
     Type,
@@ -105,8 +106,8 @@ PrefetchEventName = Literal["progress", "completed", "failed"]
 EventName = Literal["started", "progress", "retrying", "cached", "preview", "completed", "failed"]
 Format = Literal["jpeg", "png", "gif", "webp", "avif", "heic", "jxl", "jp2", "tiff", "bmp", "ico", "svg"]
 Method = Literal[
-    "initialize", "load", "prefetch", "probe", "cancel", "prioritize", "pause", "resume", "query", "store", "clear",
-    "release", "stats", "metrics", "configure", "trace", "shutdown",
+    "initialize", "load", "prefetch", "probe", "process", "cancel", "prioritize", "pause", "resume", "query", "store",
+    "clear", "release", "stats", "metrics", "configure", "trace", "shutdown",
 ]  # fmt: skip
 ErrorKind = Literal[
     "parseError", "invalidRequest", "methodNotFound", "invalidParams", "internal",
@@ -504,6 +505,7 @@ def _headers(lines: Sequence[str]) -> dict[str, Optional[str]]:
 Seconds = Annotated[float, _Mark(_milliseconds, lambda value: value / 1000, "Ms")]
 _AbsolutePath = Annotated[StrPath, _Mark(_absolute, Path)]
 _Base64 = Annotated[bytes, _Mark(_base64, base64.b64decode)]
+_Mode = Annotated[int, _Mark(lambda mode, _: f"{mode:03o}", lambda text: int(text, 8))]
 _Rate = Annotated[float, _Mark(_per_second, lambda text: math.inf if text is None else float(text[:-2]))]
 _HeaderFields = Annotated[Mapping[str, Optional[str]], _Mark(_header_lines, _headers, name="header")]
 _WholeSeconds = Annotated[float, _Mark(_whole_seconds, float, "Seconds")]
@@ -552,6 +554,26 @@ class Want(TypedDict, total=False):
     formats: Optional[Sequence[Format]]
 
 
+class Output(TypedDict, total=False):
+    """A file to make of an image. See "Several files of one image" in protocol/images.md."""
+
+    transform: Optional[Transform]
+    max_bytes: Optional[int]
+    """The highest quality is used at which the file fits."""
+    min_quality: Optional[int]
+    deliver: Optional[Literal["path", "data", "none"]]
+    """Default: `none` with `save_to`, otherwise `path`."""
+    save_to: Optional[_AbsolutePath]
+    mode: Optional[_Mode]
+    """The permissions of the saved file, such as 0o640, whatever the umask is."""
+
+
+_Outputs = Annotated[
+    Mapping[str, Output],
+    _Mark(lambda given, name: {key: _wire(Output, each, f"{name}[{key!r}]", "member") for key, each in given.items()}, dict),
+]
+
+
 class LoadParams(TypedDict, total=False):
     """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
 
@@ -580,6 +602,8 @@ class LoadParams(TypedDict, total=False):
     response: Optional[bool]
     digest: Optional[str]
     want: Optional[Want]
+    outputs: Optional[_Outputs]
+    """Files to make of the image, by name. It is then not delivered itself."""
 
 
 class _HasURL(TypedDict):
@@ -621,6 +645,22 @@ class ProbeParams(TypedDict, total=False):
     deadline: Optional[Seconds]
     retries: Optional[int]
     retry_failed: Optional[bool]
+
+
+class ProcessParams(TypedDict, total=False):
+    """The parameters of `process` except the image. See "process" in protocol/reference.md."""
+
+    priority: Optional[Priority]
+    group: Optional[str]
+    slot: Optional[str]
+    deadline: Optional[Seconds]
+    max_bytes: Optional[int]
+    want: Optional[Want]
+    validate: Optional[Literal["header", "decode"]]
+    placeholder: Optional[bool]
+    facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
+    isolate: Optional[Literal["image", "tenant", "none"]]
+    outputs: Optional[_Outputs]
 
 
 class CancelParams(TypedDict, total=False):
@@ -733,6 +773,8 @@ class StartOptions(Options, total=False):
     decoder_lifetime: Optional[int]
     """Images that a decoder process decodes before it ends; 1 by default."""
     cookies: Optional[StrPath]
+    files: Optional[StrPath]
+    """The folder below which files of `process` and `store` must be."""
     robots: Optional[Literal["obey", "ignore"]]
     metrics_file: Optional[StrPath]
     trace: Optional[StrPath]
@@ -878,6 +920,52 @@ class ImageFacts:
     etag: Optional[str] = None
     last_modified: Optional[str] = None
     attempts: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file made of an image."""
+
+    byte_count: int
+    media_type: str
+    format: Format
+    width: int
+    height: int
+    frames: Optional[int] = None
+    quality: Optional[int] = None
+    """With `max_bytes`: the quality of the file, if its format has one."""
+    path: Optional[Path] = None
+    """With `deliver="path"`. Valid for at least 60 seconds."""
+    data: Optional[_Base64] = None
+    """With `deliver="data"`."""
+
+
+_OutputFiles = Annotated[
+    Mapping[str, OutputFile], _Mark(lambda given, _: given, lambda wire: {name: _parsed(OutputFile, each) for name, each in wire.items()})
+]
+
+
+@dataclass(frozen=True)
+class ProcessedImage:
+    """An image of the program's own. See "process" in protocol/reference.md."""
+
+    byte_count: int
+    media_type: str
+    format: Format
+    timing: Timing
+    width: Optional[int] = None
+    """As stored, before orientation."""
+    height: Optional[int] = None
+    frames: Optional[int] = None
+    orientation: Optional[int] = None
+    placeholder: Optional[Placeholder] = None
+    digest: Optional[str] = None
+    perceptual_hash: Optional[str] = None
+    exif: Optional[EXIF] = None
+    gps: Optional[Position] = None
+    damaged: Optional[bool] = None
+    hdr: Optional[Literal["pq", "hlg", "gainMap"]] = None
+    outputs: _OutputFiles = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -1410,6 +1498,11 @@ class Image:
         return _parsed(Position, self.wire["gps"]) if "gps" in self.wire else None
 
     @property
+    def outputs(self) -> Mapping[str, OutputFile]:
+        """With `outputs`: the files, by name."""
+        return {name: _parsed(OutputFile, each) for name, each in self.wire.get("outputs", {}).items()}
+
+    @property
     def source(self) -> Optional[Source]:
         return _parsed(Source, self.wire["source"]) if "source" in self.wire else None
 
@@ -1666,6 +1759,25 @@ def _wire(kind: type, given: Mapping[str, Any], place: str, noun: str = "keyword
             wire_name, to_wire, _ = spellings[name]
             wire[wire_name] = value if to_wire is None else to_wire(value, name)
     return wire
+
+
+class SupportsFileno(Protocol):
+    """An open file with a descriptor."""
+
+    def fileno(self) -> int: ...
+
+
+def _host_file(image: Any, root: Optional[StrPath]) -> dict[str, Any]:
+    """The parameters of `process` that name the image."""
+    if root is not None:
+        return {"file": {"root": _absolute(root, "root"), "path": os.fspath(image)}}
+    if isinstance(image, (bytes, bytearray, memoryview)):
+        return {"data": _base64(image, "image")}
+    if hasattr(image, "fileno"):
+        if hasattr(image, "flush"):
+            image.flush()
+        return {"file": {"fd": image.fileno(), "pid": os.getpid()}}
+    return {"file": {"path": _absolute(image, "image")}}
 
 
 def _near(name: object, known: Iterable[str]) -> str:
@@ -2523,6 +2635,17 @@ class ImageWorker:
         """The format and size of an image, from the cache or from the first bytes of its file."""
         return _parsed(ImageFacts, await self._call("probe", {"url": url, **_wire(ProbeParams, params, "probe")}))
 
+    async def process(
+        self, image: Union[StrPath, bytes, bytearray, memoryview, SupportsFileno], *, root: Optional[StrPath] = None, **params: Unpack[ProcessParams]
+    ) -> ProcessedImage:
+        """Checks an image of the program's own, tells facts about it, and makes files of it. Nothing is stored.
+
+        `image` is a path, an open file or its bytes. With `root`, the path may come from a stranger: it leads nowhere but below `root`.
+        """
+        request = _wire(ProcessParams, params, "process")
+        request.update(_host_file(image, root))
+        return _parsed(ProcessedImage, await self._call("process", request))
+
     async def cancel(self, **which: Unpack[CancelParams]) -> int:
         """Cancels loads by URL, group or slot, or all of them. Returns their number. To cancel one load, cancel its task."""
         return int((await self._call("cancel", _wire(CancelParams, which, "cancel")))["cancelled"])
@@ -2767,6 +2890,7 @@ class BlockingImageWorker:
     pause = _waiting(ImageWorker.pause)
     resume = _waiting(ImageWorker.resume)
     probe = _waiting(ImageWorker.probe)
+    process = _waiting(ImageWorker.process)
     query = _waiting(ImageWorker.query)
     store = _waiting(ImageWorker.store)
     clear = _waiting(ImageWorker.clear)
