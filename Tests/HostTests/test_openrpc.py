@@ -136,7 +136,7 @@ class OpenRPCDocument(unittest.TestCase):
         schemas = self.wire.document["components"]["schemas"]
         sent = {path.split(".")[1] for path, schema in schemas_in(schemas) if schema.get("additionalProperties") is False}
         params = {method["x-params"]["$ref"].rpartition("/")[2] for method in self.wire.methods.values()}
-        self.assertEqual(sent, params | {"Client", "Crop", "FocalPoint", "Transform", "PrefetchItem", "Want"})
+        self.assertEqual(sent, params | {"Client", "Crop", "FocalPoint", "HostFile", "OutputParams", "Transform", "PrefetchItem", "Want"})
 
     def test_everything_has_a_description(self) -> None:
         for name, schema in self.wire.document["components"]["schemas"].items():
@@ -184,10 +184,16 @@ class OpenRPCDocument(unittest.TestCase):
             avatar = Path(folder, "avatar.png")
             with urllib.request.urlopen(f"{origin.url}/image/9.png") as picture:
                 avatar.write_bytes(picture.read())
+            photo = Path(folder, "spool", "5f3c", "photo")
+            photo.parent.mkdir(parents=True)
+            with urllib.request.urlopen(f"{origin.url}/image/3.jpg") as picture:
+                photo.write_bytes(picture.read())
+            Path(folder, "media").mkdir()
 
             def local(value: Any) -> Any:
                 text = json.dumps(value).replace("https://example.com/", f"{origin.url}/image/")
                 text = text.replace("/home/ann/avatar.png", str(avatar)).replace("cat.jpg", "3.jpg?etag=v1")
+                text = text.replace("/srv/", f"{folder}/").replace('"minWidth": 200', '"minWidth": 16')
                 # Longer than the range of a probe.
                 return json.loads(text.replace("5.jpg", "5.webp?bytes=48214"))
 

@@ -765,6 +765,8 @@ export interface ErrorData {
   /** The rule of robots.txt or the header field that does not allow the load. */
   rule?: string;
   member?: string;
+  /** The output at fault, by its name in `outputs`. */
+  output?: string;
   id?: unknown;
   supported?: number[];
   response?: HTTPResponse;

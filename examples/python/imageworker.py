@@ -1772,7 +1772,7 @@ def _host_file(image: Any, root: Optional[StrPath]) -> dict[str, Any]:
     if root is not None:
         return {"file": {"root": _absolute(root, "root"), "path": os.fspath(image)}}
     if isinstance(image, (bytes, bytearray, memoryview)):
-        return {"data": _base64(image, "image")}
+        return {"data": _base64(bytes(image), "image")}
     if hasattr(image, "fileno"):
         if hasattr(image, "flush"):
             image.flush()
