@@ -6,22 +6,27 @@ extension Decode {
   func writeRenditions(
     _ parts: [CodecRequest.Part], of source: Source, _ facts: FactSet, checks: Bool, into decoded: inout Decoded
   ) throws {
+    let others = parts.count + (facts.contains(.perceptualHash) ? 1 : 0) + (request.wantsPlaceholder ? 1 : 0)
+    if checks {
+      if others > 0, source.decodesAnew { try keepPixels(of: source) } else { try source.readAll() }
+    }
     let renderings = try request.parts.enumerated().map { index, request in
-      try ofRendition(index) { try rendering(of: try Source(request: request, input: input), request.transform) }
+      let source = try Source(request: request, input: input)
+      return try makeRendition(index) { try rendering(of: source, request.transform) }
     }
     // The placeholder is made like a last file.
     let small = request.wantsPlaceholder ? try smallRendering(of: source) : nil
     let all = renderings + [small].compactMap { $0 }
     let cascade = Cascade(all.map(\.layout))
-    let readers = cascade.readers + (checks ? 1 : 0) + (facts.contains(.perceptualHash) ? 1 : 0)
-    if readers > 1, source.decodesAnew { input.decoded = try source.picture.inMemory() }
-    if checks { try source.readAll() }
+    if cascade.readers + (facts.contains(.perceptualHash) ? 1 : 0) > 1, source.decodesAnew {
+      try keepPixels(of: source)
+    }
     if !facts.isEmpty { decoded.facts = try source.facts(facts) }
 
     var scaled: [Int: Picture] = [:]
     var files: [Int: (file: EncodedFile, told: Decoded.File)] = [:]
     for step in cascade.steps {
-      try ofRendition(step.index) {
+      try makeRendition(step.index) {
         let rendering = all[step.index]
         var picture: Picture
         if rendering.layout == nil {
@@ -50,10 +55,9 @@ extension Decode {
     }
   }
 
-  private func ofRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
-    do { return try body() } catch {
-      throw index < request.parts.count ? DecodeError.ofRendition(index, DecodeError(error)) : error
-    }
+  /// Decodes the image once for several readers.
+  private func keepPixels(of source: Source) throws {
+    if input.decoded == nil { input.decoded = try source.picture.inMemory() }
   }
 
   private func encoded(

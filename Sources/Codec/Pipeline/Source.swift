@@ -95,7 +95,6 @@ struct Source {
     }
     if let reader = try jpegReader(isStrict: true) { return try reader.readAll() }
     if try input.readOtherFrames() { return }
-    if input.decoded != nil { return }
     try picture.forEachRows { _ in }
   }
 

@@ -37,3 +37,14 @@ extension DecodeError {
     }
   }
 }
+
+/// Makes a rendition of a set. An error that is the image's own, or the system's, names no rendition.
+package func makeRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+  do { return try body() } catch {
+    let error = DecodeError(error)
+    switch error {
+    case .cropOutside, .tooLarge, .tooManyPixels, .unsupportedFormat: throw DecodeError.ofRendition(index, error)
+    default: throw error
+    }
+  }
+}

@@ -53,13 +53,13 @@ enum PlainImage {
   ) throws -> Bool {
     let limit = PixelLimit(request)
     let pictures = try request.parts.enumerated().map { index, request in
-      try ofRendition(index) { try PlainPicture(request, of: reader.size, limit) }
+      try makeRendition(index) { try PlainPicture(request, of: reader.size, limit) }
     }
     var next: (any PlainReader)? = reader
     var scaled: [Int: PixelRows] = [:]
     var files: [Int: (file: EncodedFile, quality: Int?)] = [:]
     for step in Cascade(pictures.map(\.layout)).steps {
-      let isMade = try ofRendition(step.index) {
+      let isMade = try makeRendition(step.index) {
         let picture = pictures[step.index]
         guard try picture.canBeFile(of: file.bytes) else { return false }
         var rows: PixelRows?
@@ -88,10 +88,6 @@ enum PlainImage {
           height: picture.geometry.height, frames: 1, quality: quality))
     }
     return true
-  }
-
-  private static func ofRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
-    do { return try body() } catch { throw DecodeError.ofRendition(index, DecodeError(error)) }
   }
 
   private static func encode(

@@ -1,6 +1,6 @@
 public import HTTPTypes
 public import ImageCodec
-public import ImageStore
+internal import ImageStore
 
 /// The origin of an answer, as reported in `cache`.
 public enum CacheStatus: String, Sendable {

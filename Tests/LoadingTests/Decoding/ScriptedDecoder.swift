@@ -90,12 +90,24 @@ final class ScriptedDecoder: ImageDecoding {
     case .pixels(let path):
       decoded.channels = 3
       _ = FileManager.default.createFile(atPath: path, contents: Data([255, 0, 0]))
-    case .facts(let facts):
-      if facts.contains(.perceptualHash) { decoded.facts.perceptualHash = 0xABC }
-      if facts.contains(.exif) { decoded.facts.exif = [.make: .text("Maker"), .iso: .number(400)] }
-      if facts.contains(.gps) { decoded.facts.gps = [.latitude: .number(-1.5), .longitude: .number(9)] }
+    case .facts(let wanted): add(wanted, to: &decoded)
+    case .renditions(let set, let path):
+      add(set.facts, to: &decoded)
+      decoded.renditions = set.renditions.map { _ in
+        Decoded.File(bytes: Scene.image.count, format: .gif, width: 1, height: 1, frames: 1, quality: nil)
+      }
+      decoded.bytes = Scene.image.count * set.renditions.count
+      if set.renditions.isEmpty { break }
+      let files = set.renditions.flatMap { _ in Scene.image }
+      _ = FileManager.default.createFile(atPath: path, contents: Data(files))
     case .check, .placeholder: break
     }
     return .success(decoded)
+  }
+
+  private static func add(_ wanted: FactSet, to decoded: inout Decoded) {
+    if wanted.contains(.perceptualHash) { decoded.facts.perceptualHash = 0xABC }
+    if wanted.contains(.exif) { decoded.facts.exif = [.make: .text("Maker"), .iso: .number(400)] }
+    if wanted.contains(.gps) { decoded.facts.gps = [.latitude: .number(-1.5), .longitude: .number(9)] }
   }
 }

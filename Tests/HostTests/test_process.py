@@ -1,0 +1,217 @@
+"""`process` asked of the built worker: files of strangers, outputs that fail, and what is left behind."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from typing import Any
+
+import numpy
+from PIL import Image
+
+from chaos_session import default_worker
+from test_cache_disk import Worker
+
+
+def picture(path: Path, size: tuple[int, int] = (640, 480), **options: Any) -> Path:
+    noise = numpy.random.default_rng(1).integers(0, 255, (size[1] // 8, size[0] // 8, 3), dtype=numpy.uint8)
+    Image.fromarray(noise).resize(size, Image.Resampling.BICUBIC).save(path, **options)
+    return path
+
+
+class Process(unittest.TestCase):
+    options: tuple[str, ...] = ()
+
+    def setUp(self) -> None:
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory())).resolve()
+        self.spool, self.media = self.folder / "spool", self.folder / "media"
+        self.spool.mkdir()
+        self.media.mkdir()
+        self.photo = picture(self.spool / "photo.jpg", quality=85)
+        options = [option.replace("SPOOL", str(self.spool)) for option in self.options]
+        self.worker = exits.enter_context(Worker(self.folder / "cache", *options))
+
+    def process(self, file: dict[str, Any], **params: Any) -> dict[str, Any]:
+        return self.worker.call("process", file=file, **params)
+
+    def kind(self, answer: dict[str, Any]) -> str:
+        return str(answer.get("error", {}).get("data", {}).get("kind"))
+
+    def outputs(self, *names: str, **more: Any) -> dict[str, Any]:
+        return {name: {"transform": {"width": 40 * (index + 1)}, "saveTo": str(self.media / name), **more} for index, name in enumerate(names)}
+
+
+class Files(Process):
+    def test_only_regular_files_below_the_folder_are_read(self) -> None:
+        outside = picture(self.folder / "outside.png")
+        (self.spool / "link").symlink_to(outside)
+        (self.spool / "inner").symlink_to("photo.jpg")
+        (self.spool / "up").symlink_to("..")
+        os.mkfifo(self.spool / "pipe")
+        (self.spool / "folder").mkdir()
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(self.spool / "socket"))
+        root = str(self.spool)
+        for path in ("link", "inner", "up/outside.png", "../outside.png", "folder/../../outside.png", "up/spool/photo.jpg"):
+            with self.subTest(path):
+                answer = self.process({"root": root, "path": path})
+                self.assertEqual((self.kind(answer), answer["error"]["data"]["member"]), ("invalidParams", "file"), answer)
+        for path in ("pipe", "folder", "socket", "missing", ".", "photo.jpg/x"):
+            with self.subTest(path):
+                self.assertEqual(self.kind(self.process({"root": root, "path": path})), "io")
+                self.assertEqual(self.kind(self.process({"path": f"{root}/{path}"})), "io")
+        for device in ("/dev/null", "/dev/zero", "/dev/tty", "/proc/self/mem"):
+            self.assertIn(self.kind(self.process({"path": device})), ("io", "notAnImage"), device)
+        self.assertEqual(self.process({"root": root, "path": "folder/../photo.jpg"})["result"]["width"], 640)
+        self.assertEqual(self.process({"path": str(self.spool / "link")})["result"]["format"], "png")
+
+    def test_a_descriptor_needs_no_name(self) -> None:
+        with tempfile.TemporaryFile() as unnamed:
+            unnamed.write(self.photo.read_bytes())
+            unnamed.flush()
+            for file in ({"fd": unnamed.fileno()}, {"fd": unnamed.fileno(), "pid": os.getpid()}):
+                self.assertEqual(self.process(file)["result"]["width"], 640)
+        memory = os.memfd_create("picture")
+        with open(memory, "wb") as content:
+            content.write(self.photo.read_bytes())
+            content.flush()
+            self.assertEqual(self.process({"fd": memory})["result"]["format"], "jpeg")
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.addCleanup(os.close, write)
+        for file in ({"fd": read}, {"fd": 9999}, {"fd": 0, "pid": 1 << 30}):
+            self.assertEqual(self.kind(self.process(file)), "io", file)
+
+    def test_a_file_that_is_replaced_or_grows_is_read_as_one_version_or_refused(self) -> None:
+        small, large = picture(self.spool / "a.png", (320, 240)), picture(self.spool / "b.png", (1600, 1200))
+        contents, target = [small.read_bytes(), large.read_bytes()], self.spool / "changing.png"
+        target.write_bytes(contents[0])
+        stop = threading.Event()
+
+        def change() -> None:
+            turn = 0
+            while not stop.is_set():
+                turn += 1
+                content = contents[turn % 2]
+                if turn % 3 == 0:  # Replaced.
+                    (self.spool / "new").write_bytes(content)
+                    (self.spool / "new").rename(target)
+                elif turn % 3 == 1:  # Written anew in place, piece by piece.
+                    with open(target, "r+b", buffering=0) as file:
+                        for start in range(0, len(content), 4096):
+                            file.write(content[start : start + 4096])
+                else:
+                    os.truncate(target, len(content) // 2)
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            seen = {self.outcome(target) for _ in range(300)}
+        finally:
+            stop.set()
+            thread.join()
+        self.assertLessEqual(seen, {"(320, 240)", "(1600, 1200)", "changed", "corrupt", "io", "notAnImage"})
+        self.assertIn("changed", seen)
+
+    def outcome(self, target: Path) -> str:
+        answer = self.process({"path": str(target)}, validate="decode", outputs={"a": {"transform": {"width": 16}, "deliver": "data"}})
+        if "error" in answer:
+            return "changed" if answer["error"]["data"]["retryable"] else self.kind(answer)
+        return str((answer["result"]["width"], answer["result"]["height"]))
+
+
+class Outputs(Process):
+    def test_all_or_none(self) -> None:
+        names = ("a", "b", "c")
+        bad = {
+            "a crop outside": {"transform": {"crop": {"x": 9999, "y": 0, "width": 5, "height": 5}}},
+            "too many bytes": {"maxBytes": 10},
+            "a folder": {"saveTo": str(self.media)},
+            "no folder": {"saveTo": str(self.media / "missing" / "d")},
+            "a file as folder": {"saveTo": str(self.photo / "d")},
+        }
+        (self.media / "b").write_bytes(b"before")
+        for what, output in bad.items():
+            for place in (0, 3):
+                items = list(self.outputs(*names).items())
+                items.insert(place, ("bad", output))
+                with self.subTest(what, place=place):
+                    answer = self.process({"path": str(self.photo)}, outputs=dict(items))
+                    self.assertEqual(answer["error"]["data"]["output"], "bad", answer)
+                    self.assertEqual({path.name: path.read_bytes() for path in self.media.iterdir()}, {"b": b"before"})
+        answer = self.process({"path": str(self.photo)}, outputs=self.outputs(*names, mode="604"))
+        self.assertEqual(set(answer["result"]["outputs"]), set(names))
+        for index, name in enumerate(names):
+            with Image.open(self.media / name) as made:
+                self.assertEqual(made.width, 40 * (index + 1))
+            self.assertEqual((self.media / name).stat().st_mode & 0o777, 0o604)
+
+    def test_data_and_paths_are_the_files(self) -> None:
+        kinds = {"data": {"deliver": "data"}, "path": {}, "both": {"deliver": "data", "saveTo": str(self.media / "both")}}
+        made = self.process({"path": str(self.photo)}, outputs=kinds)["result"]["outputs"]
+        contents = {base64.b64decode(made["data"]["data"]), Path(made["path"]["path"]).read_bytes(), (self.media / "both").read_bytes()}
+        self.assertEqual(len(contents), 1)
+        self.assertEqual({output["bytes"] for output in made.values()}, {len(contents.pop())})
+
+    def test_nothing_is_left_and_nothing_is_stored(self) -> None:
+        before = self.worker.call("stats")["result"]
+        for _ in range(50):
+            self.process({"path": str(self.photo)}, outputs=self.outputs("a", "b"), facts=["digest"], placeholder=True)
+            self.process({"path": str(self.photo)}, outputs=self.outputs("a", "b"), want={"minWidth": 9999})
+        after = self.worker.call("stats")["result"]
+        for tier in ("memory", "disk"):
+            self.assertEqual(after["cache"][tier]["entries"], before["cache"][tier]["entries"])
+        self.assertEqual({path.name for path in self.media.iterdir()}, {"a", "b"})
+        self.assertEqual({path.name for path in self.spool.iterdir()}, {"photo.jpg"})
+
+    def test_a_cancelled_request_leaves_nothing(self) -> None:
+        heavy = picture(self.spool / "heavy.png", (4000, 3000))
+        params = {"file": {"path": str(heavy)}, "group": "upload", "outputs": self.outputs("a", "b")}
+        requests = [{"id": number, "method": "process", "params": params} for number in range(20)]
+        requests.append({"id": 20, "method": "cancel", "params": {"group": "upload"}})
+        command = [default_worker(), "--cache-dir", str(self.folder / "other")]
+        lines = "".join(json.dumps(request) + "\n" for request in requests)
+        answers = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+        kinds = [self.kind(json.loads(answer)) for answer in answers]
+        self.assertEqual((kinds.count("cancelled"), len(kinds)), (20, 21))
+        self.assertLessEqual({path.name for path in self.media.iterdir()}, {"a", "b"})
+
+
+class Permitted(Process):
+    options = ("--files", "SPOOL")
+
+    def test_files_must_be_below_the_folder(self) -> None:
+        outside = picture(self.folder / "outside.png")
+        (self.spool / "link").symlink_to(outside)
+        (self.spool / "inner").mkdir()
+        inner = picture(self.spool / "inner" / "a.png")
+        refused: list[dict[str, Any]] = [
+            {"path": str(outside)}, {"path": str(self.spool / "link")}, {"path": f"{self.spool}/../outside.png"},
+            {"root": str(self.folder), "path": "outside.png"}, {"root": str(self.spool / "inner"), "path": "../photo.jpg"},
+            {"path": f"{self.spool}x"}, {"fd": 0, "pid": 1},
+        ]  # fmt: skip
+        for file in refused:
+            with self.subTest(file):
+                answer = self.process(file)
+                self.assertEqual((self.kind(answer), answer["error"]["data"].get("member")), ("invalidParams", "file"), answer)
+        answer = self.worker.call("store", key="a", path=str(outside))
+        self.assertEqual(self.kind(answer), "invalidParams")
+        for file in ({"path": str(inner)}, {"root": str(self.spool), "path": "inner/a.png"}, {"root": str(self.spool / "inner"), "path": "a.png"}):
+            self.assertEqual(self.process(file)["result"]["format"], "png")
+        self.assertEqual(self.worker.call("store", key="a", path=str(inner))["result"]["format"], "png")
+        with open(outside, "rb") as given:
+            self.assertEqual(self.process({"fd": given.fileno()})["result"]["format"], "png")
+
+
+if __name__ == "__main__":
+    unittest.main()
