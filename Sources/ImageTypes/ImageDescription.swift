@@ -15,6 +15,15 @@ public struct ImageHeader: Sendable, Hashable {
     (self.width, self.height) = (width, height)
     (self.frames, self.orientation) = (frames, orientation)
   }
+
+  /// Whether rows and columns are exchanged in the upright image.
+  public var isTurned: Bool { orientation >= 5 }
+
+  /// The size after `orientation` is applied.
+  public var upright: (width: Int, height: Int)? {
+    guard let width, let height else { return nil }
+    return isTurned ? (height, width) : (width, height)
+  }
 }
 
 /// The content of a response: an image, or anything else if a load accepts it.

@@ -682,6 +682,18 @@ export interface ErrorData {
   /** The rule of robots.txt or the header field that does not allow the load. */
   rule?: string;
   member?: string;
+  /** The property of `want` that the image does not have. */
+  wanted?: keyof Want;
+  format?: Format;
+  /** The media type of content that is not an image. */
+  detected?: string;
+  width?: number;
+  height?: number;
+  frames?: number;
+  maxSide?: number;
+  bytes?: number;
+  /** The limit that was exceeded: pixels, bytes, or the value of `wanted`. */
+  limit?: number;
   id?: unknown;
   supported?: number[];
   response?: HTTPResponse;

@@ -258,7 +258,14 @@ class NotCached(LoadError):
 
 
 class ContentError(LoadError):
-    """The content is not the image that was asked for, or cannot be decoded."""
+    """The content is not the image that was asked for, or cannot be decoded.
+
+    `data` has the figures of the image and of the limit: `width`, `height`, `frames`, `limit`, `maxSide`, `wanted`, `format`."""
+
+    @property
+    def detected(self) -> Optional[str]:
+        """The media type of the content, if it is recognisably something else than an image."""
+        return self.data.get("detected")
 
 
 class NotAnImage(ContentError):

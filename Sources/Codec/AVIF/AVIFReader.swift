@@ -41,7 +41,7 @@ final class AVIFReader: FrameReader {
     let (width, height) = (Int(opened.pointee.image.pointee.width), Int(opened.pointee.image.pointee.height))
     guard width > 0, height > 0 else { throw DecodeError.corrupt("the AVIF has no pixels") }
     guard height <= maxPixels / width, frames <= maxPixels / (width * height) else {
-      throw DecodeError.tooManyPixels("\(width) x \(height) x \(frames) is more than \(maxPixels) pixels")
+      throw DecodeError.overLimit(maxPixels, width: width, height: height, frames: frames)
     }
   }
 

@@ -31,7 +31,8 @@ extension Source {
   /// ignored, as in Pillow.
   private func perceptualHash() throws -> UInt64 {
     guard max(width, height) <= PerceptualHash.maxSide else {
-      throw DecodeError.tooManyPixels("a side of an image with a perceptual hash is longer than 2^20 pixels")
+      throw DecodeError.tooLong(
+        sideOf: "an image with a perceptual hash", PerceptualHash.maxSide, width: orientedWidth, height: orientedHeight)
     }
     let picture = try stored().withProfile(nil).standardized()
     var hash = PerceptualHash(width: picture.width, height: picture.height)

@@ -89,7 +89,7 @@ final class Input {
   /// libvips would take a longer side for 1.
   private func checkSides(_ width: Int, _ height: Int) throws(DecodeError) {
     guard max(width, height) <= VIPS_MAX_COORD else {
-      throw .tooManyPixels("a side of the image is longer than \(VIPS_MAX_COORD) pixels")
+      throw .tooLong(sideOf: "the image", Int(VIPS_MAX_COORD), width: width, height: height)
     }
   }
 

@@ -39,6 +39,7 @@ package enum CodecReply: Sendable, Hashable {
     case .failed(let error):
       message["says"] = "failed"
       (message["kind"], message["text"]) = error.named
+      error.figures.add(to: &message)
     }
     return message
   }
@@ -77,8 +78,10 @@ package enum CodecReply: Sendable, Hashable {
       guard let libraries = message["libraries"].flatMap(DecoderLibraries.init(rawValue:)) else { return nil }
       self = .needs(libraries)
     case "failed":
-      guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))
-      else { return nil }
+      let text = Self.readable(message["text"] ?? "")
+      guard let kind = message["kind"], let error = DecodeError(kind: kind, text: text, ErrorFigures(message)) else {
+        return nil
+      }
       self = .failed(error)
     default: return nil
     }
@@ -102,8 +105,8 @@ extension DecodeError {
   fileprivate var named: (kind: String, text: String) {
     switch self {
     case .corrupt(let text): ("corrupt", text)
-    case .unsupportedFormat(let text): ("unsupportedFormat", text)
-    case .tooManyPixels(let text): ("tooManyPixels", text)
+    case .unsupportedFormat(let text, _): ("unsupportedFormat", text)
+    case .tooManyPixels(let text, _): ("tooManyPixels", text)
     case .outOfMemory(let text): ("outOfMemory", text)
     case .cropOutside(let text): ("cropOutside", text)
     case .io(let text): ("io", text)
@@ -111,11 +114,18 @@ extension DecodeError {
     }
   }
 
-  fileprivate init?(kind: String, text: String) {
+  package var figures: ErrorFigures {
+    switch self {
+    case .unsupportedFormat(_, let figures), .tooManyPixels(_, let figures): figures
+    default: ErrorFigures()
+    }
+  }
+
+  fileprivate init?(kind: String, text: String, _ figures: ErrorFigures) {
     switch kind {
     case "corrupt": self = .corrupt(text)
-    case "unsupportedFormat": self = .unsupportedFormat(text)
-    case "tooManyPixels": self = .tooManyPixels(text)
+    case "unsupportedFormat": self = .unsupportedFormat(text, figures)
+    case "tooManyPixels": self = .tooManyPixels(text, figures)
     case "outOfMemory": self = .outOfMemory(text)
     case "cropOutside": self = .cropOutside(text)
     case "io": self = .io(text)

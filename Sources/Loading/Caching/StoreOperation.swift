@@ -204,7 +204,7 @@ extension StoreOperation {
       let prefix: [UInt8]
       switch body {
       case .bytes(let bytes) where bytes.count > maxBytes:
-        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
+        throw LoadError.tooLarge("content", bytes: Int64(bytes.count), maxBytes: maxBytes)
       case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
       case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
       case .failed(let error): throw LoadError(error)
@@ -212,7 +212,7 @@ extension StoreOperation {
       guard case .image(let format) = Recognition(prefix: prefix, isComplete: prefix.count < Recognition.prefixLength)
       else {
         storage.discardNow(body)
-        throw LoadError.unknownFormat
+        throw LoadError.notAnImage(prefix)
       }
       return StoreOperation(
         body: body, format: format, draft: draft, tiers: .all, largestInMemory: largestInMemory, needsSize: true,

@@ -64,8 +64,8 @@ extension LoadError {
   init(_ error: DecodeError) {
     switch error {
     case .corrupt(let message): self.init(.corrupt, message)
-    case .unsupportedFormat(let message): self.init(.unsupportedFormat, message)
-    case .tooManyPixels(let message), .outOfMemory(let message): self.init(.tooManyPixels, message)
+    case .unsupportedFormat(let message, _): self.init(.unsupportedFormat, message)
+    case .tooManyPixels(let message, _), .outOfMemory(let message): self.init(.tooManyPixels, message)
     case .cropOutside(let message):
       self.init(.invalidParams, message)
       member = "transform.crop"
@@ -75,5 +75,6 @@ extension LoadError {
     case .io(let message): self.init(.io, message)
     case .unavailable(let message): self.init(.unsupportedFormat, "no decoder is available: \(message)")
     }
+    figures = error.figures
   }
 }

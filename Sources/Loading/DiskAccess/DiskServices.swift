@@ -359,7 +359,9 @@ extension DiskServices {
       throw LoadError(error)
     }
     WakeupCoalescer.release()
-    guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is larger than \(maxBytes) bytes") }
+    guard file.byteCount <= maxBytes else {
+      throw LoadError.tooLarge("file", bytes: file.byteCount, maxBytes: maxBytes)
+    }
     do throws(StoreError) {
       guard let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
       do throws(StoreError) {

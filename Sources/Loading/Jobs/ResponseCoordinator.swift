@@ -75,11 +75,11 @@ final class ResponseCoordinator {
   func storeInline(_ bytes: [UInt8], mediaType: String, for id: JobID) {
     guard let client, let job = jobs[id] else { return }
     guard bytes.count <= job.request.maxBytes else {
-      return client.fail(id, LoadError(.tooLarge, "the content is larger than \(job.request.maxBytes) bytes"))
+      return client.fail(id, .tooLarge("content", bytes: Int64(bytes.count), maxBytes: job.request.maxBytes))
     }
     var format: ImageFormat?
     if case .image(let found) = Recognition(prefix: bytes, isComplete: true) { format = found }
-    guard format != nil || job.request.validation == .none else { return client.fail(id, .unknownFormat) }
+    guard format != nil || job.request.validation == .none else { return client.fail(id, .notAnImage(bytes)) }
     let now = storage.now()
     let draft = StoredResponse(
       key: job.request.key, url: job.request.url,

@@ -1,3 +1,4 @@
+internal import ImageCodec
 public import ImageStore
 
 /// The properties that an image must have to be wanted (`want`). A class, because most loads want every image.
@@ -14,37 +15,44 @@ public final class WantedImage: Sendable {
     (self.maxAspectRatio, self.formats) = (maxAspectRatio, formats)
   }
 
-  /// The reason why a stored image is not wanted. A variant is judged by its original.
-  func objection(to response: StoredResponse) -> String? {
-    guard let source = response.metadata?.source else { return response.content.header.flatMap(objection) }
+  /// The error for a stored image that is not wanted; nil if it is. A variant is judged by its original.
+  func refusal(of response: StoredResponse) -> LoadError? {
+    guard let source = response.metadata?.source else { return response.content.header.flatMap(refusal) }
     // The orientation of the original is not stored with a variant: one of the two ways must do.
-    guard let upright = source.header, let objection = objection(to: upright) else { return nil }
+    guard let upright = source.header, let refusal = refusal(of: upright) else { return nil }
     var turned = upright
     turned.orientation = 6
-    return self.objection(to: turned) == nil ? nil : objection
+    return self.refusal(of: turned) == nil ? nil : refusal
   }
 
-  /// The reason why an image is not wanted; nil if it is. A property that is unknown is no reason.
-  func objection(to header: ImageHeader) -> String? {
-    let isTurned = header.orientation >= 5
-    let (width, height) = isTurned ? (header.height, header.width) : (header.width, header.height)
+  /// The error for an image that is not wanted; nil if it is. A property that is unknown is no reason.
+  func refusal(of header: ImageHeader) -> LoadError? {
     if let formats, !formats.contains(header.format) {
       let names = formats.map(\.rawValue).joined(separator: ", ")
-      return "the format is \(header.format.rawValue), and \(names) is wanted"
+      var error = LoadError(.unwanted, "the format is \(header.format.rawValue), and \(names) is wanted")
+      (error.figures.wanted, error.figures.format) = ("formats", header.format)
+      return error
     }
-    guard let width, let height, width > 0, height > 0 else { return nil }
-    if let minWidth, width < minWidth { return "the image is \(width) pixels wide, and minWidth is \(minWidth)" }
-    if let minHeight, height < minHeight { return "the image is \(height) pixels high, and minHeight is \(minHeight)" }
-    if let maxAspectRatio, Double(max(width, height)) > maxAspectRatio * Double(min(width, height)) {
-      return "the image is \(width) x \(height) pixels, and maxAspectRatio is \(maxAspectRatio)"
-    }
-    return nil
+    guard let (width, height) = header.upright, width > 0, height > 0 else { return nil }
+    let ratio = Double(max(width, height)) / Double(min(width, height))
+    let area = "\(width) x \(height) pixels"
+    let rules: [(property: String, isKept: Bool, limit: Double?, text: String)] = [
+      ("minWidth", width >= minWidth ?? 0, minWidth.map(Double.init), "\(width) pixels wide"),
+      ("minHeight", height >= minHeight ?? 0, minHeight.map(Double.init), "\(height) pixels high"),
+      ("maxAspectRatio", ratio <= maxAspectRatio ?? .infinity, maxAspectRatio, area),
+    ]
+    guard let rule = rules.first(where: { !$0.isKept }), let limit = rule.limit else { return nil }
+    let number = Int64(exactly: limit).map { "\($0)" } ?? "\(limit)"
+    var error = LoadError(.unwanted, "the image is \(rule.text), and \(rule.property) is \(number)")
+    error.figures = ErrorFigures(width: width, height: height)
+    (error.figures.wanted, error.figures.limit) = (rule.property, limit)
+    return error
   }
 }
 
 extension LoadRequest {
   /// The error for a stored image that is not wanted; nil if it is.
   func refusal(of response: StoredResponse) -> LoadError? {
-    want?.objection(to: response).map { LoadError(.unwanted, $0) }
+    want?.refusal(of: response)
   }
 }

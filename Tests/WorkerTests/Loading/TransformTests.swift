@@ -137,6 +137,10 @@ import Testing
       let url = origin.url("image/1.png?width=200&height=100")
       let error = try await worker.failure(url, ["transform": ["width": 5]])
       #expect(error["data"]["kind"] == "tooManyPixels")
+      #expect(error["data"]["width"] == 200 && error["data"]["height"] == 100 && error["data"]["limit"] == 10_000)
+      let drawing = origin.url("image/1.svg?width=20&height=10")
+      let enlarged = try await worker.failure(drawing, ["transform": ["width": 1000, "enlarge": true]])["data"]
+      #expect(enlarged["width"] == 1000 && enlarged["height"] == 500 && enlarged["limit"] == 10_000)
       #expect(try await worker.failure(url, ["deliver": "pixels"])["data"]["kind"] == "tooManyPixels")
       #expect(try await worker.load(url)["width"] == 200)
       #expect(try await worker.call("stats")["result"]["decoders"]["decoded"] == 0)
