@@ -79,6 +79,11 @@ export interface Transform {
 export interface Want {
   minWidth?: number;
   minHeight?: number;
+  maxWidth?: number;
+  maxHeight?: number;
+  /** Of width x height, without frames. */
+  maxPixels?: number;
+  maxFrames?: number;
   maxAspectRatio?: number;
   formats?: readonly Format[];
 }

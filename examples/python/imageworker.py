@@ -555,6 +555,11 @@ class Want(TypedDict, total=False):
 
     min_width: Optional[int]
     min_height: Optional[int]
+    max_width: Optional[int]
+    max_height: Optional[int]
+    max_pixels: Optional[int]
+    """Of width x height, without frames."""
+    max_frames: Optional[int]
     max_aspect_ratio: Optional[float]
     formats: Optional[Sequence[Format]]
 
