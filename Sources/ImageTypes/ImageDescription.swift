@@ -7,7 +7,8 @@ public struct ImageHeader: Sendable, Hashable {
   public var height: Int?
   /// The number of frames; 1 if there is only one, or if counting needs more than the headers.
   public var frames: Int
-  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it.
+  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it. 0 if
+  /// it is not known, which is so only for the original of a variant that an older version stored.
   public var orientation: Int
 
   public init(_ format: ImageFormat, width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1) {

@@ -358,6 +358,8 @@ export interface ImageFacts {
   frames?: number;
   /** The EXIF value, if not 1. */
   orientation?: number;
+  /** With `orientation`: the size after it is applied, as browsers show the image. */
+  upright?: Size;
   response?: HTTPResponse;
   /** If over 1. */
   attempts?: number;
@@ -369,8 +371,22 @@ export interface ImageFacts {
   exif?: EXIF;
   /** If the image has it. */
   gps?: Position;
-  source?: { bytes: number; format: Format; width?: number; height?: number };
+  source?: {
+    bytes: number;
+    format: Format;
+    width?: number;
+    height?: number;
+    frames?: number;
+    orientation?: number;
+    upright?: Size;
+  };
   timing?: Timing;
+}
+
+/** In pixels. */
+export interface Size {
+  width: number;
+  height: number;
 }
 
 /** Fields of the EXIF data. */
@@ -499,6 +515,7 @@ export interface ProbeResult {
   height?: number;
   frames?: number;
   orientation?: number;
+  upright?: Size;
   finalURL?: string;
   etag?: string;
   lastModified?: string;

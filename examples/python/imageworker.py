@@ -819,6 +819,14 @@ class HTTPResponse:
 
 
 @dataclass(frozen=True)
+class Size:
+    """In pixels."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class Source:
     """The original of a transformed image."""
 
@@ -826,6 +834,10 @@ class Source:
     format: Format
     width: Optional[int] = None
     height: Optional[int] = None
+    frames: Optional[int] = None
+    orientation: Optional[int] = None
+    upright: Optional[Size] = None
+    """With `orientation`: the size after it is applied, as browsers show the image."""
 
 
 @dataclass(frozen=True)
@@ -886,6 +898,8 @@ class ImageFacts:
     height: Optional[int] = None
     frames: Optional[int] = None
     orientation: Optional[int] = None
+    upright: Optional[Size] = None
+    """With `orientation`: the size after it is applied, as browsers show the image."""
     final_url: Optional[str] = None
     etag: Optional[str] = None
     last_modified: Optional[str] = None
@@ -1396,6 +1410,11 @@ class Image:
     def orientation(self) -> int:
         """As in EXIF: 1 is upright."""
         return int(self.wire.get("orientation", 1))
+
+    @property
+    def upright(self) -> Optional[Size]:
+        """The size after the orientation is applied, as browsers show the image; None if the orientation is 1."""
+        return _parsed(Size, self.wire["upright"]) if "upright" in self.wire else None
 
     @property
     def placeholder(self) -> Optional[Placeholder]:

@@ -26,9 +26,10 @@ public final class WantedImage: Sendable {
   /// The error for a stored image that is not wanted; nil if it is. A variant is judged by its original.
   func refusal(of response: StoredResponse) -> LoadError? {
     guard let source = response.metadata?.source else { return response.content.header.flatMap(refusal) }
-    // The orientation of the original is not stored with a variant: one of the two ways must do.
-    guard let upright = source.header, let refusal = refusal(of: upright) else { return nil }
-    var turned = upright
+    guard let stored = source.header, let refusal = refusal(of: stored) else { return nil }
+    // With an unknown orientation, one of the two ways must do.
+    guard stored.orientation == 0 else { return refusal }
+    var turned = stored
     turned.orientation = 6
     return self.refusal(of: turned) == nil ? nil : refusal
   }

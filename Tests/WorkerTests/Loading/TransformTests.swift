@@ -20,6 +20,27 @@ import Testing
     }
   }
 
+  @Test func `a variant is upright, and its source has the orientation, also from disk`() async throws {
+    try await withOrigin("--memory-limit", "0") { worker, origin in
+      let url = origin.url("image/1.jpg?width=40&height=30&orientation=6&cache-control=max-age%3D60")
+      let source: JSON = [
+        "format": "jpeg", "width": 40, "height": 30, "orientation": 6, "upright": ["width": 30, "height": 40],
+      ]
+      for cache in ["miss", "disk"] {
+        let result = try await worker.load(url, ["transform": ["width": 15], "want": ["maxHeight": 40]])
+        #expect(result["cache"].string == cache && result["width"] == 15 && result["height"] == 20)
+        #expect(result["orientation"] == .null && result["upright"] == .null)
+        for name in source.names { #expect(result["source"][name] == source[name]) }
+      }
+      let pixels = try await worker.load(url, ["deliver": "pixels"])
+      #expect(pixels["pixels"]["width"] == 30 && pixels["pixels"]["height"] == 40)
+      #expect(pixels["width"] == 40 && pixels["orientation"] == 6 && pixels["upright"] == ["width": 30, "height": 40])
+      // The variant is judged by its upright original.
+      let refused = try await worker.failure(url, ["transform": ["width": 15], "want": ["maxHeight": 39]])
+      #expect(refused["data"]["wanted"] == "maxHeight" && refused["data"]["height"] == 40)
+    }
+  }
+
   @Test func `the part that a cover keeps belongs to the variant`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?width=400&height=100&cache-control=max-age%3D60")
