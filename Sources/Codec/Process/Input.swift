@@ -95,8 +95,13 @@ final class Input {
 
   private func toneMapped(_ picture: Picture, _ colors: HDRColors) throws(LibraryError) -> Picture {
     guard let mapped = try picture.toneMapped(colors) else { return picture }
-    headerNotes.insert(colors.transfer.note)
+    note(colors)
     return mapped
+  }
+
+  /// Notes the dynamic range that a header tells.
+  func note(_ colors: HDRColors?) {
+    if let colors { headerNotes.insert(colors.transfer.note) }
   }
 
   /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
@@ -115,7 +120,7 @@ final class Input {
     switch format {
     case .avif:
       let reader = try AVIFReader(self, frames: frames, maxPixels: maxPixels)
-      if let transfer = reader.hdr?.transfer { headerNotes.insert(transfer.note) }
+      note(reader.hdr)
       try decode(by: reader)
     case .gif: try decode(by: try GIFReader(self))
     case .png:

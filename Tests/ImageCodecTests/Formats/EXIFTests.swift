@@ -167,6 +167,23 @@ struct EXIFTests {
     #expect(plain.exif == [:] && plain.gps == nil)
   }
 
+  @Test func `the fields of an AVIF and a GIF are read without their pixels`() async throws {
+    let decoding = try Decoding.shared()
+    let colors = { (x: Int, y: Int) in [x, y, 0, 255] }
+    var avif = try AVIFBuilder(primaries: 9, transfer: 16, exif: Self.camera, frames: [(0, colors)]).file()
+    let data = try #require(avif.firstRange(of: Build.text("mdat")))
+    let exif = try #require(avif.firstRange(of: Self.camera))
+    for index in avif.indices where index >= data.upperBound && !exif.contains(index) { avif[index] = 0xFF }
+    let decoded = try await decoding.run(try decoding.task(avif, .facts([.exif, .gps]))).get()
+    #expect(decoded.facts.exif == Self.fields && decoded.facts.gps == Self.position && decoded.notes == .pq)
+    guard case .failure(.corrupt) = await decoding.run(try decoding.task(avif, .check)) else {
+      return #expect(Bool(false))
+    }
+    let gif = Build.gif(20, 20, frames: 2, frameSize: (20, 20))
+    let cut = try await decoding.run(try decoding.task(Array(gif.dropLast(4)), .facts(.exif))).get()
+    #expect(cut.facts.exif == [:] && cut.notes == [])
+  }
+
   @Test func `a reply without a fact that was asked for is not accepted`() throws {
     let header = ImageHeader(.png, width: 1, height: 1)
     let output = DecodeTask.Output.facts([.exif, .perceptualHash])
