@@ -707,7 +707,7 @@ export interface ErrorData {
   /** The property of `want` that the image does not have. */
   wanted?: keyof Want;
   format?: Format;
-  /** The media type of content that is not an image. */
+  /** The media type of content that is not an image, or of a raw photo (DNG). */
   detected?: string;
   width?: number;
   height?: number;

@@ -264,7 +264,7 @@ class ContentError(LoadError):
 
     @property
     def detected(self) -> Optional[str]:
-        """The media type of the content, if it is recognisably something else than an image."""
+        """The media type of the content, if it is recognisably something else than an image, or a raw photo (DNG)."""
         return self.data.get("detected")
 
 

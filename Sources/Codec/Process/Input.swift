@@ -44,6 +44,7 @@ final class Input {
       return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) }
     }
     if format == .png { return try png() }
+    if format == .tiff, TIFFHeader.isDNG(self) { throw DecodeError.isDNG }
     // libvips shows the top of a truncated file.
     if format == .webp, strictness == VIPS_FAIL_ON_ERROR {
       let reader = try WebPReader(bytes)
@@ -209,6 +210,15 @@ extension Input {
   private func part(from start: Int, as format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
     guard start > 0, start < count else { throw .corrupt("the image is truncated") }
     return (try Input(partOf: self, from: start).screened(format), format)
+  }
+}
+
+extension DecodeError {
+  /// libtiff would return a preview.
+  fileprivate static var isDNG: DecodeError {
+    var figures = ErrorFigures()
+    figures.detected = .dng
+    return .unsupportedFormat("the file is a DNG (raw photo), and the decoder does not develop raw photos", figures)
   }
 }
 

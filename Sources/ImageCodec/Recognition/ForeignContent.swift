@@ -20,6 +20,8 @@ public enum ForeignContent: String, Sendable, CaseIterable {
   case sevenZip = "application/x-7z-compressed"
   case rar = "application/vnd.rar"
   case photoshop = "image/vnd.adobe.photoshop"
+  /// A TIFF to `Recognition`, which knows it from other TIFFs only when it is decoded.
+  case dng = "image/x-adobe-dng"
 
   /// The name in a sentence, with its article.
   public var name: String {
@@ -44,6 +46,7 @@ public enum ForeignContent: String, Sendable, CaseIterable {
     case .sevenZip: "a 7z archive"
     case .rar: "a RAR archive"
     case .photoshop: "a Photoshop document"
+    case .dng: "a DNG"
     }
   }
 

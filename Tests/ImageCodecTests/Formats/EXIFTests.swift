@@ -184,6 +184,25 @@ struct EXIFTests {
     #expect(cut.facts.exif == [:] && cut.notes == [])
   }
 
+  @Test(arguments: [4, 13]) func `a DNG is not its thumbnail`(typeOfOffset: Int) async throws {
+    // A directory of 6 entries follows the header, and the directory of the raw picture follows it.
+    let offset = 8 + 2 + 6 * 12 + 4
+    let thumbnail = [
+      (254, 4, 1), (256, 4, 128), (257, 4, 96), (274, 3, 6), (330, typeOfOffset, offset), (50_706, 4, 1),
+    ]
+    let raw = Build.tiff([(254, 4, 0), (256, 4, 4032), (257, 4, 3024)])
+    let file = Build.tiff(thumbnail) + raw.dropFirst(8)
+    let header = ImageHeader(.tiff, width: 4032, height: 3024, orientation: 6)
+    #expect(try ImageHeader.read(file, format: .tiff) == header)
+    let decoding = try Decoding.shared()
+    guard case .failure(.unsupportedFormat(let text, let figures)) = await decoding.run(try decoding.task(file, .check))
+    else { return #expect(Bool(false)) }
+    #expect(text == "the file is a DNG (raw photo), and the decoder does not develop raw photos")
+    #expect(figures.detected == .dng)
+    let facts = try await decoding.run(try decoding.task(file, .facts(.exif))).get().facts
+    #expect(facts.exif == [.orientation: .number(6)])
+  }
+
   @Test func `a reply without a fact that was asked for is not accepted`() throws {
     let header = ImageHeader(.png, width: 1, height: 1)
     let output = DecodeTask.Output.facts([.exif, .perceptualHash])
