@@ -93,6 +93,7 @@ extension DecodeCoordinator {
       }
       for waiter in end(id) {
         let (load, stage) = (waiter.load, waiter.stage)
+        if !stored.isKept, load.request.store.contains(.disk) { load.isKept = false }
         if subscriptions.contains(waiter.subscription), let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
