@@ -7,13 +7,23 @@ public struct ImageHeader: Sendable, Hashable {
   public var height: Int?
   /// The number of frames; 1 if there is only one, or if counting needs more than the headers.
   public var frames: Int
-  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it.
+  /// The orientation as in EXIF, 1 to 8; 1 is upright. AVIF and HEIC rotations and mirrorings are converted to it. 0 if
+  /// it is not known, which is so only for the original of a variant that an older version stored.
   public var orientation: Int
 
   public init(_ format: ImageFormat, width: Int? = nil, height: Int? = nil, frames: Int = 1, orientation: Int = 1) {
     self.format = format
     (self.width, self.height) = (width, height)
     (self.frames, self.orientation) = (frames, orientation)
+  }
+
+  /// Whether rows and columns are exchanged in the upright image.
+  public var isTurned: Bool { orientation >= 5 }
+
+  /// The size after `orientation` is applied.
+  public var upright: (width: Int, height: Int)? {
+    guard let width, let height else { return nil }
+    return isTurned ? (height, width) : (width, height)
   }
 }
 

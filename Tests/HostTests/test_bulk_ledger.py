@@ -185,8 +185,8 @@ class Ledger(BulkRuns):
 
     def test_arguments_that_are_wrong_are_named(self) -> None:
         for option, value, words in (
-            ("--want", "width=3", "must be one of minWidth, minHeight, maxAspectRatio, formats, = and its value (given: width=3)"),
-            ("--want", "minWidth=x", "must be one of minWidth, minHeight, maxAspectRatio, formats, = and its value (given: minWidth=x)"),
+            ("--want", "width=3", "must be one of minWidth, minHeight, maxWidth, maxHeight, maxPixels, maxFrames, maxAspectRatio, formats, = and its value (given: width=3)"),
+            ("--want", "minWidth=x", "must be one of minWidth, minHeight, maxWidth, maxHeight, maxPixels, maxFrames, maxAspectRatio, formats, = and its value (given: minWidth=x)"),
             ("--rate", "5", "must be a number of requests a second such as 5/s or 0.5/s (given: 5)"),
             ("--rate", "0/s", "must be a number of requests a second such as 5/s or 0.5/s (given: 0/s)"),
         ):

@@ -10,12 +10,16 @@ from typing import Any, Callable, Optional, Sequence
 WANTS: dict[str, Callable[[str], Any]] = {
     "minWidth": int,
     "minHeight": int,
+    "maxWidth": int,
+    "maxHeight": int,
+    "maxPixels": int,
+    "maxFrames": int,
     "maxAspectRatio": float,
     "formats": lambda text: text.split(","),
 }
 """The members of the worker's `want`."""
 
-IN_PYTHON = {"minWidth": "min_width", "minHeight": "min_height", "maxAspectRatio": "max_aspect_ratio"}
+IN_PYTHON = {name: re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name) for name in WANTS}
 
 
 def within(low: int, high: int) -> Callable[[str], int]:
@@ -44,7 +48,7 @@ class WantAction(argparse.Action):
             value = WANTS[name](text)
         except (KeyError, ValueError):
             raise argparse.ArgumentError(self, f"must be one of {', '.join(WANTS)}, = and its value (given: {values})") from None
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest), IN_PYTHON.get(name, name): value})
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest), IN_PYTHON[name]: value})
 
 
 def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:

@@ -79,6 +79,11 @@ export interface Transform {
 export interface Want {
   minWidth?: number;
   minHeight?: number;
+  maxWidth?: number;
+  maxHeight?: number;
+  /** Of width x height, without frames. */
+  maxPixels?: number;
+  maxFrames?: number;
   maxAspectRatio?: number;
   formats?: readonly Format[];
 }
@@ -394,6 +399,8 @@ export interface ImageFacts {
   frames?: number;
   /** The EXIF value, if not 1. */
   orientation?: number;
+  /** With `orientation`: the size after it is applied, as browsers show the image. */
+  upright?: Size;
   response?: HTTPResponse;
   /** If over 1. */
   attempts?: number;
@@ -407,8 +414,22 @@ export interface ImageFacts {
   gps?: Position;
   /** With `outputs`: the files, by name. */
   outputs?: { [name: string]: OutputFile };
-  source?: { bytes: number; format: Format; width?: number; height?: number };
+  source?: {
+    bytes: number;
+    format: Format;
+    width?: number;
+    height?: number;
+    frames?: number;
+    orientation?: number;
+    upright?: Size;
+  };
   timing?: Timing;
+}
+
+/** In pixels. */
+export interface Size {
+  width: number;
+  height: number;
 }
 
 /** Fields of the EXIF data. */
@@ -551,6 +572,8 @@ export interface ProcessResult {
   frames?: number;
   /** The EXIF value, if not 1. */
   orientation?: number;
+  /** With `orientation`. */
+  upright?: Size;
   placeholder?: { thumbhash: string; color: string };
   digest?: string;
   perceptualHash?: string;
@@ -576,6 +599,7 @@ export interface ProbeResult {
   height?: number;
   frames?: number;
   orientation?: number;
+  upright?: Size;
   finalURL?: string;
   etag?: string;
   lastModified?: string;
@@ -767,6 +791,18 @@ export interface ErrorData {
   member?: string;
   /** The output at fault, by its name in `outputs`. */
   output?: string;
+  /** The property of `want` that the image does not have. */
+  wanted?: keyof Want;
+  format?: Format;
+  /** The media type of content that is not an image, or of a raw photo (DNG). */
+  detected?: string;
+  width?: number;
+  height?: number;
+  frames?: number;
+  maxSide?: number;
+  bytes?: number;
+  /** The limit that was exceeded: pixels, bytes, or the value of `wanted`. */
+  limit?: number;
   id?: unknown;
   supported?: number[];
   response?: HTTPResponse;

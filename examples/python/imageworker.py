@@ -259,7 +259,14 @@ class NotCached(LoadError):
 
 
 class ContentError(LoadError):
-    """The content is not the image that was asked for, or cannot be decoded."""
+    """The content is not the image that was asked for, or cannot be decoded.
+
+    `data` has the figures of the image and of the limit: `width`, `height`, `frames`, `limit`, `maxSide`, `wanted`, `format`."""
+
+    @property
+    def detected(self) -> Optional[str]:
+        """The media type of the content, if it is recognisably something else than an image, or a raw photo (DNG)."""
+        return self.data.get("detected")
 
 
 class NotAnImage(ContentError):
@@ -550,6 +557,11 @@ class Want(TypedDict, total=False):
 
     min_width: Optional[int]
     min_height: Optional[int]
+    max_width: Optional[int]
+    max_height: Optional[int]
+    max_pixels: Optional[int]
+    """Of width x height, without frames."""
+    max_frames: Optional[int]
     max_aspect_ratio: Optional[float]
     formats: Optional[Sequence[Format]]
 
@@ -849,6 +861,14 @@ class HTTPResponse:
 
 
 @dataclass(frozen=True)
+class Size:
+    """In pixels."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class Source:
     """The original of a transformed image."""
 
@@ -856,6 +876,10 @@ class Source:
     format: Format
     width: Optional[int] = None
     height: Optional[int] = None
+    frames: Optional[int] = None
+    orientation: Optional[int] = None
+    upright: Optional[Size] = None
+    """With `orientation`: the size after it is applied, as browsers show the image."""
 
 
 @dataclass(frozen=True)
@@ -916,6 +940,8 @@ class ImageFacts:
     height: Optional[int] = None
     frames: Optional[int] = None
     orientation: Optional[int] = None
+    upright: Optional[Size] = None
+    """With `orientation`: the size after it is applied, as browsers show the image."""
     final_url: Optional[str] = None
     etag: Optional[str] = None
     last_modified: Optional[str] = None
@@ -958,6 +984,8 @@ class ProcessedImage:
     height: Optional[int] = None
     frames: Optional[int] = None
     orientation: Optional[int] = None
+    upright: Optional[Size] = None
+    """With `orientation`: the size as shown."""
     placeholder: Optional[Placeholder] = None
     digest: Optional[str] = None
     perceptual_hash: Optional[str] = None
@@ -1472,6 +1500,11 @@ class Image:
     def orientation(self) -> int:
         """As in EXIF: 1 is upright."""
         return int(self.wire.get("orientation", 1))
+
+    @property
+    def upright(self) -> Optional[Size]:
+        """The size after the orientation is applied, as browsers show the image; None if the orientation is 1."""
+        return _parsed(Size, self.wire["upright"]) if "upright" in self.wire else None
 
     @property
     def placeholder(self) -> Optional[Placeholder]:

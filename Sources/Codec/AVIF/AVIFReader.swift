@@ -41,11 +41,11 @@ final class AVIFReader: FrameReader {
     let (width, height) = (Int(opened.pointee.image.pointee.width), Int(opened.pointee.image.pointee.height))
     guard width > 0, height > 0 else { throw DecodeError.corrupt("the AVIF has no pixels") }
     guard height <= maxPixels / width, frames <= maxPixels / (width * height) else {
-      throw DecodeError.tooManyPixels("\(width) x \(height) x \(frames) is more than \(maxPixels) pixels")
+      throw DecodeError.overLimit(maxPixels, width: width, height: height, frames: frames)
     }
   }
 
-  /// The EXIF data of the primary image; empty if there is none. No pixel is decoded.
+  /// The EXIF data of the primary image; empty if there is none. No pixel is decoded. The input notes the dynamic range.
   static func exif(of input: Input) -> [UInt8] {
     guard let decoder = cavif_open(input.bytes.baseAddress, input.bytes.count, AVIF_DECODER_SOURCE_PRIMARY_ITEM) else {
       return []
@@ -53,6 +53,7 @@ final class AVIFReader: FrameReader {
     defer { avifDecoderDestroy(decoder) }
     decoder.pointee.ignoreExif = AVIF_FALSE
     guard avifDecoderParse(decoder) == AVIF_RESULT_OK, let image = decoder.pointee.image else { return [] }
+    input.note(hdr(of: image.pointee))
     return [UInt8](UnsafeBufferPointer(start: image.pointee.exif.data, count: image.pointee.exif.size))
   }
 
@@ -111,7 +112,9 @@ final class AVIFReader: FrameReader {
   }
 
   /// The colours of a picture with high dynamic range.
-  var hdr: HDRColors? {
+  var hdr: HDRColors? { Self.hdr(of: image) }
+
+  private static func hdr(of image: avifImage) -> HDRColors? {
     if image.icc.size > 0 { return nil }
     return HDRColors(primaries: Int(image.colorPrimaries), transfer: Int(image.transferCharacteristics))
   }

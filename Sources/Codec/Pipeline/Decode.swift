@@ -19,8 +19,12 @@ struct Decode {
     guard Library.formats.decode.contains(request.format) else {
       throw DecodeError.unsupportedFormat("the decoder does not read \(request.format.rawValue)")
     }
-    let source = try Source(request: request, input: input)
     var decoded = Decoded()
+    if case .facts(let wanted) = request.output, let facts = input.factsWithoutPixels(wanted, request.format) {
+      (decoded.facts, decoded.notes) = (facts, input.notes)
+      return decoded
+    }
+    let source = try Source(request: request, input: input)
     (decoded.sourceWidth, decoded.sourceHeight) = (source.orientedWidth, source.orientedHeight)
     switch request.output {
     case .placeholder: decoded.placeholder = try Placeholder(of: try small(source))

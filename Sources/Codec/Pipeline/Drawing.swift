@@ -20,7 +20,7 @@ struct Drawing {
   ///   - size: the size of the result.
   func raster(_ crop: Transform.Crop, size: (width: Int, height: Int)) throws -> Raster {
     guard max(size.width, size.height) <= Self.maxSide else {
-      throw DecodeError.tooManyPixels("a side of a drawing is longer than \(Self.maxSide) pixels")
+      throw DecodeError.tooLong(sideOf: "a drawing", Self.maxSide, width: size.width, height: size.height)
     }
     let raster = try Raster(width: size.width, height: size.height)
     var place = crsvg_place()

@@ -6,32 +6,21 @@ extension Source {
   func facts(_ wanted: FactSet) throws -> ImageFacts {
     var facts = ImageFacts()
     if wanted.contains(.perceptualHash) { facts.perceptualHash = try perceptualHash() }
-    if !wanted.isDisjoint(with: [.exif, .gps]) {
-      let fields = exif()
-      if wanted.contains(.exif) { facts.exif = fields.filter { !$0.key.isPosition } }
-      if wanted.contains(.gps) { facts.gps = fields.filter(\.key.isPosition) }
-    }
+    facts.add(wanted) { exif() }
     return facts
   }
 
-  /// The fields of the EXIF data that libvips or libavif returns, or that are at a known place of the file. Empty
-  /// without such data.
+  /// The fields of the EXIF data. Empty without such data.
   private func exif() -> [EXIFField: EXIFValue] {
-    let fields = Set(EXIFField.allCases)
-    switch format {
-    case .jpeg, .png, .webp, .tiff:
-      return ImageHeader.exifStart(input, format: format).map { EXIFReader.read(input, at: $0, fields) } ?? [:]
-    case .heic: return EXIFReader.read(picture.exif, fields)
-    case .avif: return EXIFReader.read(AVIFReader.exif(of: input), fields)
-    case .gif, .bmp, .ico, .svg, .jxl, .jp2: return [:]
-    }
+    format == .heic ? EXIFReader.read(picture.exif, Set(EXIFField.allCases)) : input.exif(format)
   }
 
   /// The hash of the pixels as stored: neither the EXIF orientation nor a colour profile is applied, and alpha is
   /// ignored, as in Pillow.
   private func perceptualHash() throws -> UInt64 {
     guard max(width, height) <= PerceptualHash.maxSide else {
-      throw DecodeError.tooManyPixels("a side of an image with a perceptual hash is longer than 2^20 pixels")
+      throw DecodeError.tooLong(
+        sideOf: "an image with a perceptual hash", PerceptualHash.maxSide, width: orientedWidth, height: orientedHeight)
     }
     let picture = try stored().withProfile(nil).standardized()
     var hash = PerceptualHash(width: picture.width, height: picture.height)
@@ -44,5 +33,36 @@ extension Source {
     guard let drawing = input.drawing else { return try frame(0, of: try reopened(shrink: 1)) }
     let whole = Transform.Crop(x: 0, y: 0, width: width, height: height)
     return try input.draw(drawing, whole, size: (width, height))
+  }
+}
+
+extension Input {
+  /// The facts of a format whose EXIF data needs no reader of pixels; nil for other formats, and if pixels are needed.
+  func factsWithoutPixels(_ wanted: FactSet, _ format: ImageFormat) -> ImageFacts? {
+    guard !wanted.contains(.perceptualHash), [.avif, .gif, .svg, .tiff].contains(format) else { return nil }
+    var facts = ImageFacts()
+    facts.add(wanted) { exif(format) }
+    return facts
+  }
+
+  /// The fields of the EXIF data that libavif returns, or that are at a known place of the file.
+  fileprivate func exif(_ format: ImageFormat) -> [EXIFField: EXIFValue] {
+    let fields = Set(EXIFField.allCases)
+    switch format {
+    case .jpeg, .png, .webp, .tiff:
+      return ImageHeader.exifStart(self, format: format).map { EXIFReader.read(self, at: $0, fields) } ?? [:]
+    case .avif: return EXIFReader.read(AVIFReader.exif(of: self), fields)
+    case .heic, .gif, .bmp, .ico, .svg, .jxl, .jp2: return [:]
+    }
+  }
+}
+
+extension ImageFacts {
+  /// Adds the fields that were asked for.
+  fileprivate mutating func add(_ wanted: FactSet, from read: () -> [EXIFField: EXIFValue]) {
+    guard !wanted.isDisjoint(with: [.exif, .gps]) else { return }
+    let fields = read()
+    if wanted.contains(.exif) { exif = fields.filter { !$0.key.isPosition } }
+    if wanted.contains(.gps) { gps = fields.filter(\.key.isPosition) }
   }
 }

@@ -33,14 +33,14 @@ struct Source {
       let header = try input.header(format)
       let all = allFrames ? header.frames : 1
       let size = (width: header.width ?? 0, height: header.height ?? 0)
-      try limit.check(width: size.width, height: size.height * all)
+      try limit.check(width: size.width, height: size.height, frames: all)
       // A check decodes the frames one at a time.
       try input.decode(format, size: size, frames: all, isOneByOne: checks, maxPixels: request.maxPixels)
     }
     picture = try input.open(format, strictness: strictness, allFrames: allFrames)
     frames = allFrames ? max(1, picture.height / max(1, picture.pageHeight)) : 1
     (width, height) = (picture.width, picture.height / frames)
-    try limit.check(width: width, height: height * frames)
+    try limit.check(width: width, height: height, frames: frames)
     guard picture.bands <= 5 else { throw DecodeError.unsupportedFormat("the image has \(picture.bands) channels") }
   }
 

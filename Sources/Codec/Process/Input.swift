@@ -49,6 +49,7 @@ final class Input {
       return try Picture.make { cvips_transparent($0, Int32(drawing.width), Int32(drawing.height)) }
     }
     if format == .png { return try png() }
+    if format == .tiff, TIFFHeader.isDNG(self) { throw DecodeError.isDNG }
     // libvips shows the top of a truncated file.
     if format == .webp, strictness == VIPS_FAIL_ON_ERROR {
       let reader = try WebPReader(bytes)
@@ -94,14 +95,19 @@ final class Input {
   /// libvips would take a longer side for 1.
   private func checkSides(_ width: Int, _ height: Int) throws(DecodeError) {
     guard max(width, height) <= VIPS_MAX_COORD else {
-      throw .tooManyPixels("a side of the image is longer than \(VIPS_MAX_COORD) pixels")
+      throw .tooLong(sideOf: "the image", Int(VIPS_MAX_COORD), width: width, height: height)
     }
   }
 
   private func toneMapped(_ picture: Picture, _ colors: HDRColors) throws(LibraryError) -> Picture {
     guard let mapped = try picture.toneMapped(colors) else { return picture }
-    headerNotes.insert(colors.transfer.note)
+    note(colors)
     return mapped
+  }
+
+  /// Notes the dynamic range that a header tells.
+  func note(_ colors: HDRColors?) {
+    if let colors { headerNotes.insert(colors.transfer.note) }
   }
 
   /// Decodes an image that libvips does not read, or reads differently from browsers. `open` then returns its pixels.
@@ -123,7 +129,7 @@ final class Input {
     switch format {
     case .avif:
       let reader = try AVIFReader(self, frames: frames, maxPixels: maxPixels)
-      if let transfer = reader.hdr?.transfer { headerNotes.insert(transfer.note) }
+      note(reader.hdr)
       try decode(by: reader)
     case .gif: try decode(by: try GIFReader(self))
     case .png:
@@ -212,6 +218,15 @@ extension Input {
   private func part(from start: Int, as format: ImageFormat) throws(DecodeError) -> (Input, ImageFormat) {
     guard start > 0, start < count else { throw .corrupt("the image is truncated") }
     return (try Input(partOf: self, from: start).screened(format), format)
+  }
+}
+
+extension DecodeError {
+  /// libtiff would return a preview.
+  fileprivate static var isDNG: DecodeError {
+    var figures = ErrorFigures()
+    figures.detected = .dng
+    return .unsupportedFormat("the file is a DNG (raw photo), and the decoder does not develop raw photos", figures)
   }
 }
 

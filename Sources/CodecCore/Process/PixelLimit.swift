@@ -6,10 +6,9 @@ package struct PixelLimit {
 
   package init(_ request: CodecRequest) { maxPixels = request.maxPixels }
 
-  /// - Parameter height: that of all frames.
-  package func check(width: Int, height: Int) throws(DecodeError) {
-    if height > maxPixels / max(1, width) {
-      throw .tooManyPixels("\(width) x \(height) is more than \(maxPixels) pixels")
+  package func check(width: Int, height: Int, frames: Int = 1) throws(DecodeError) {
+    if height * frames > maxPixels / max(1, width) {
+      throw .overLimit(maxPixels, width: width, height: height, frames: frames)
     }
   }
 
@@ -21,8 +20,8 @@ package struct PixelLimit {
     do throws(GeometryError) { geometry = try transform.geometry(width: width, height: height) } catch {
       throw .cropOutside(error.description)
     }
-    try check(width: geometry.width, height: geometry.height * frames)
-    try check(width: geometry.scaledWidth, height: geometry.scaledHeight * frames)
+    try check(width: geometry.width, height: geometry.height, frames: frames)
+    try check(width: geometry.scaledWidth, height: geometry.scaledHeight, frames: frames)
     return geometry
   }
 }
@@ -31,7 +30,7 @@ extension Geometry {
   /// Throws if a file of this format cannot hold the result.
   package func check(for format: ImageFormat) throws(DecodeError) {
     if max(width, height) > format.maxSide {
-      throw .tooManyPixels("a side of the result is longer than \(format.maxSide) pixels")
+      throw .tooLong(sideOf: "the result", format.maxSide, width: width, height: height)
     }
   }
 }

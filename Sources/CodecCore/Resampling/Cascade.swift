@@ -53,9 +53,7 @@ extension Rendition {
     if mayBeLossless || format == .png {
       guard let file = try encode(nil) else { return nil }
       if file.bytes.count <= maxBytes { return (file, nil) }
-      if format == .png {
-        throw DecodeError.tooLarge("the PNG has \(file.bytes.count) bytes, and maxBytes is \(maxBytes)")
-      }
+      if format == .png { throw tooLarge(file.bytes.count, maxBytes) }
     }
     var search = QualitySearch(maxBytes: maxBytes, from: transform.quality ?? format.usualQuality, downTo: minQuality)
     var best: (EncodedFile, Int)?
@@ -65,10 +63,13 @@ extension Rendition {
       if search.add(byteCount: file.bytes.count) { best = (file, quality) }
       if file.bytes.count < smallest.bytes { smallest = (file.bytes.count, quality) }
     }
-    guard let best else {
-      throw DecodeError.tooLarge(
-        "the file has \(smallest.bytes) bytes at quality \(smallest.quality), and maxBytes is \(maxBytes)")
-    }
+    guard let best else { throw tooLarge(smallest.bytes, maxBytes, " at quality \(smallest.quality)") }
     return best
+  }
+
+  private func tooLarge(_ bytes: Int, _ maxBytes: Int, _ quality: String = "") -> DecodeError {
+    .tooLarge(
+      "the file has \(bytes) bytes\(quality), and maxBytes is \(maxBytes)",
+      ErrorFigures(bytes: Int64(bytes), limit: Int64(maxBytes)))
   }
 }

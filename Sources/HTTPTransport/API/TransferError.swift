@@ -56,6 +56,8 @@ public struct TransferError: Error, Sendable, Hashable {
   public var message: String
   /// Bytes of the body that were delivered.
   public var bytesReceived: Int64
+  /// For `tooLarge`, if it is the body: the maximum number of its bytes.
+  public var limit: Int64?
   /// Number of redirects that were followed. If it is not zero, the origin that failed is not the first one.
   public var redirects = 0
   /// The times of the last hop; nil if no transfer began.

@@ -227,7 +227,11 @@ struct ResponseReceiver {
     return remaining ?? 0 <= Self.maxDroppedBytes
   }
 
-  private mutating func tooLarge() -> Bool { fail(.tooLarge, "the body is larger than \(maxBytes) bytes") }
+  private mutating func tooLarge() -> Bool {
+    failure = TransferError(.tooLarge, "the body is larger than \(maxBytes) bytes")
+    failure?.limit = maxBytes
+    return false
+  }
 
   private mutating func refuse(_ kind: TransferError.Kind, _ message: String) -> LineResult {
     hop.hasRefused = true

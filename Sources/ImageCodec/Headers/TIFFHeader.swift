@@ -4,12 +4,36 @@ package enum TIFFHeader {
 
   static func read(_ reader: inout HeaderReader) throws(ImageHeaderError) -> ImageHeader {
     let directory = try TIFFDirectory(&reader, fileStart: 0)
+    let orientation = try directory.orientation(&reader)
+    if directory.isDNG(&reader) {
+      let raw = try rawPicture(&reader, of: directory)
+      return ImageHeader(
+        .tiff, width: try raw.number(.width, &reader), height: try raw.number(.height, &reader),
+        orientation: orientation)
+    }
     guard let width = try directory.number(.width, &reader), let height = try directory.number(.height, &reader) else {
       throw .impossible("the TIFF has no width or height")
     }
-    let orientation = try directory.orientation(&reader)
     return ImageHeader(
       .tiff, width: width, height: height, frames: pages(&reader, from: directory), orientation: orientation)
+  }
+
+  /// Whether the file is a DNG: a raw photo, of which the first directory is usually a preview.
+  package static func isDNG(_ source: any ByteSource) -> Bool {
+    var reader = HeaderReader(source)
+    return (try? TIFFDirectory(&reader, fileStart: 0))?.isDNG(&reader) ?? false
+  }
+
+  /// The directory of a DNG whose picture has the full resolution: the first one or one of its children (DNG 1.4,
+  /// NewSubFileType).
+  private static func rawPicture(
+    _ reader: inout HeaderReader, of first: TIFFDirectory
+  ) throws(ImageHeaderError) -> TIFFDirectory {
+    for start in try first.numbers(.children, &reader) {
+      let child = try first.directory(at: start, &reader)
+      if try child.number(.kind, &reader) ?? 0 == 0 { return child }
+    }
+    return first
   }
 
   /// Whether the first image is in YCbCr (TIFF 6.0 section 21) without JPEG compression (TIFF Technical Note 2). libtiff
@@ -55,12 +79,15 @@ package enum TIFFHeader {
 /// One image file directory (TIFF 6.0 section 2).
 struct TIFFDirectory {
   enum Tag: Int {
+    case kind = 254
     case width = 256
     case height = 257
     case compression = 259
     case photometric = 262
     case orientation = 274
+    case children = 330
     case extraSamples = 338
+    case dngVersion = 50_706
   }
 
   /// The base of offsets in the file.
@@ -126,8 +153,8 @@ struct TIFFDirectory {
       switch try integer(&reader, entry + 2, bytes: 2) {
       case 1: length = 1
       case 3: length = 2
-      case 4: length = 4
-      case 16 where isBig: length = 8
+      case 4, 13: length = 4
+      case 16 where isBig, 18 where isBig: length = 8
       default: return nil
       }
       return (entry + (isBig ? 12 : 8), Int(clamping: min(count, 65_535)), length)
@@ -141,6 +168,8 @@ struct TIFFDirectory {
     }
     return number
   }
+
+  func isDNG(_ reader: inout HeaderReader) -> Bool { (try? field(.dngVersion, &reader)) != nil }
 
   func orientation(_ reader: inout HeaderReader) throws(ImageHeaderError) -> Int {
     let orientation = try number(.orientation, &reader) ?? 1

@@ -42,6 +42,7 @@ package enum CodecReply: Sendable, Hashable {
       message["says"] = "failed"
       if case .ofRendition(let index, _) = error { message[number: "rendition"] = index }
       (message["kind"], message["text"]) = error.named
+      error.figures.add(to: &message)
     }
     return message
   }
@@ -84,8 +85,10 @@ package enum CodecReply: Sendable, Hashable {
       guard let libraries = message["libraries"].flatMap(DecoderLibraries.init(rawValue:)) else { return nil }
       self = .needs(libraries)
     case "failed":
-      guard let kind = message["kind"], let error = DecodeError(kind: kind, text: Self.readable(message["text"] ?? ""))
-      else { return nil }
+      let text = Self.readable(message["text"] ?? "")
+      guard let kind = message["kind"], let error = DecodeError(kind: kind, text: text, ErrorFigures(message)) else {
+        return nil
+      }
       self = .failed(message[number: "rendition"].map { .ofRendition($0, error) } ?? error)
     default: return nil
     }
@@ -130,26 +133,34 @@ extension DecodeError {
   fileprivate var named: (kind: String, text: String) {
     switch self {
     case .corrupt(let text): ("corrupt", text)
-    case .unsupportedFormat(let text): ("unsupportedFormat", text)
-    case .tooManyPixels(let text): ("tooManyPixels", text)
+    case .unsupportedFormat(let text, _): ("unsupportedFormat", text)
+    case .tooManyPixels(let text, _): ("tooManyPixels", text)
     case .outOfMemory(let text): ("outOfMemory", text)
     case .cropOutside(let text): ("cropOutside", text)
     case .io(let text): ("io", text)
-    case .tooLarge(let text): ("tooLarge", text)
+    case .tooLarge(let text, _): ("tooLarge", text)
     case .ofRendition(_, let error): error.named
     case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
     }
   }
 
-  fileprivate init?(kind: String, text: String) {
+  package var figures: ErrorFigures {
+    switch self {
+    case .unsupportedFormat(_, let figures), .tooManyPixels(_, let figures), .tooLarge(_, let figures): figures
+    case .ofRendition(_, let error): error.figures
+    default: ErrorFigures()
+    }
+  }
+
+  fileprivate init?(kind: String, text: String, _ figures: ErrorFigures) {
     switch kind {
     case "corrupt": self = .corrupt(text)
-    case "unsupportedFormat": self = .unsupportedFormat(text)
-    case "tooManyPixels": self = .tooManyPixels(text)
+    case "unsupportedFormat": self = .unsupportedFormat(text, figures)
+    case "tooManyPixels": self = .tooManyPixels(text, figures)
     case "outOfMemory": self = .outOfMemory(text)
     case "cropOutside": self = .cropOutside(text)
     case "io": self = .io(text)
-    case "tooLarge": self = .tooLarge(text)
+    case "tooLarge": self = .tooLarge(text, figures)
     default: return nil
     }
   }

@@ -91,9 +91,8 @@ extension DecodeTask {
     if isNeverRead || formats.map({ !$0.decode.contains(header.format) }) ?? false {
       return .unsupportedFormat("the decoder does not read \(header.format.rawValue)")
     }
-    if pixels > maxPixels {
-      let frames = countedFrames > 1 ? " x \(countedFrames)" : ""
-      return .tooManyPixels("\(header.width ?? 0) x \(header.height ?? 0)\(frames) is more than \(maxPixels) pixels")
+    if pixels > maxPixels, let (width, height) = header.upright {
+      return .overLimit(maxPixels, width: width, height: height, frames: countedFrames)
     }
     return nil
   }
@@ -155,14 +154,14 @@ public struct CodecFormats: Sendable, Hashable {
 /// The reason that an image was not decoded. The texts may be shown in an error message.
 public enum DecodeError: Error, Sendable, Hashable {
   case corrupt(String)
-  case unsupportedFormat(String)
-  case tooManyPixels(String)
+  case unsupportedFormat(String, ErrorFigures = ErrorFigures())
+  case tooManyPixels(String, ErrorFigures = ErrorFigures())
   /// The image needs more memory than a decoder process may have, even in a fresh process.
   case outOfMemory(String)
   /// The transform's crop is wholly outside the image.
   case cropOutside(String)
   /// A file of a set has more bytes than it may have, at the lowest quality.
-  case tooLarge(String)
+  case tooLarge(String, ErrorFigures = ErrorFigures())
   /// The error of a file of a set.
   indirect case ofRendition(Int, DecodeError)
   /// The decoder process ended during the decode, and so did the process of the second attempt.

@@ -62,7 +62,7 @@ extension Transform {
   /// The same as `geometry(width:height:)`, for the size in a file's header and its EXIF orientation.
   public func geometry(of header: ImageHeader) throws(GeometryError) -> Geometry? {
     guard let width = header.width, let height = header.height else { return nil }
-    let isTurned = isOriented && header.orientation >= 5
+    let isTurned = isOriented && header.isTurned
     return try geometry(width: isTurned ? height : width, height: isTurned ? width : height)
   }
 

@@ -12,7 +12,7 @@ extension DiskIndex {
       """)
     let (placeholder, source) = (response.metadata?.placeholder, response.metadata?.source)
     try set.bind(
-      response.id, (response.metadata?.isChecked == true ? 1 : 0) | (response.metadata?.notes.rawValue ?? 0) << 1,
+      response.id, response.metadata?.flags ?? 0,
       placeholder?.thumbHash, placeholder.map { Int($0.color) }, source?.digest, source.map { Int($0.byteCount) },
       source?.format?.rawValue, source?.header?.width, source?.header?.height
     ).run()
@@ -46,20 +46,29 @@ extension DiskIndex {
 }
 
 extension DecodeMetadata {
+  /// The value of `checked`. From bit 16 on, it has the orientation of the original of a variant in 4 bits and the
+  /// number of its frames; both are 0 in the rows of older versions.
+  fileprivate var flags: Int {
+    let original = source?.header.map { $0.orientation | min($0.frames, Int(Int32.max)) << 4 } ?? 0
+    return (isChecked ? 1 : 0) | notes.rawValue << 1 | original << 16
+  }
+
   /// Reads the metadata columns; nil if all of them are empty, as in most rows.
   ///
   /// - Parameter first: the first of the columns, in the order of the query in `find`.
   static func read(_ row: borrowing Row, from first: Int32) -> DecodeMetadata? {
-    let flags = row.integer(first)
-    let (isChecked, notes) = (flags & 1 != 0, ImageNotes(rawValue: Int(flags >> 1)))
+    let flags = row.int(first)
+    let (isChecked, notes) = (flags & 1 != 0, ImageNotes(rawValue: flags >> 1).intersection(.all))
     let placeholder =
       row.isNull(first + 1)
       ? nil : Placeholder(thumbHash: row.bytes(first + 1), color: UInt32(truncatingIfNeeded: row.integer(first + 2)))
-    let source =
+    var source =
       row.isNull(first + 3)
       ? nil
       : ImageDescription(
         ImageHeader(row, from: first + 5), byteCount: row.integer(first + 4), digest: row.bytes(first + 3))
+    source?.header?.orientation = flags >> 16 & 15
+    source?.header?.frames = max(1, flags >> 20)
     guard flags != 0 || placeholder != nil || source != nil else { return nil }
     return DecodeMetadata(source: source, placeholder: placeholder, isChecked: isChecked, notes: notes)
   }

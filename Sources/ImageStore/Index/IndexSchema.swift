@@ -8,7 +8,8 @@ internal import HTTPTypes
 ///   is when the path was last delivered to a host; both are delayed by the flush interval. `allocated` is the size of
 ///   the file on disk. Since version 3: `boot` identifies the run of the system that wrote the file, and is NULL once
 ///   the file was verified in a later run; `checked` is a sum of 1 if every pixel is known to decode and twice the
-///   number of its `ImageNotes`; `thumbhash` and `color`; and for a variant its original (`source_…`).
+///   number of its `ImageNotes`, and for a variant the orientation of its original and its frames
+///   (`DecodeMetadata.flags`); `thumbhash` and `color`; and for a variant its original (`source_…`).
 /// - `doomed`: pending deletions: files without a row that must not be deleted before `due`.
 /// - `partials`: temporary files of partial bodies (since version 2). `request` is a digest of the request's properties
 ///   that may change the response, `boot` identifies the run of the system that wrote the file, and `allocated` is 0

@@ -4,7 +4,7 @@
 /// The metadata of a stored image that decoding has found. A class, because most images have none.
 public final class DecodeMetadata: Sendable, Equatable {
   /// The original that a variant was made from; nil for originals. A variant is valid only for the original with this
-  /// digest. The orientation and the number of frames of the original are not stored.
+  /// digest.
   public let source: ImageDescription?
   public let placeholder: Placeholder?
   /// Whether every pixel of the original is known to decode.

@@ -203,7 +203,7 @@ extension StoreOperation {
       let prefix: [UInt8]
       switch own.body {
       case .bytes(let bytes) where bytes.count > maxBytes:
-        throw LoadError(.tooLarge, "the content is larger than \(maxBytes) bytes")
+        throw LoadError.tooLarge("content", bytes: Int64(bytes.count), maxBytes: maxBytes)
       case .bytes(let bytes): prefix = Array(bytes.prefix(Recognition.prefixLength))
       case .spool(let body): prefix = (try? body.spool.bytes(from: 0, count: Recognition.prefixLength)) ?? []
       case .failed(let error): throw LoadError(error)
@@ -212,7 +212,7 @@ extension StoreOperation {
         own.format = found
       } else if needsSize {
         storage.discardNow(own.body)
-        throw LoadError.unknownFormat
+        throw LoadError.notAnImage(prefix)
       }
       return own.store(in: storage)
     } catch {

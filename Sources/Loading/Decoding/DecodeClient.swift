@@ -64,12 +64,12 @@ extension LoadError {
   init(_ error: DecodeError) {
     switch error {
     case .corrupt(let message): self.init(.corrupt, message)
-    case .unsupportedFormat(let message): self.init(.unsupportedFormat, message)
-    case .tooManyPixels(let message), .outOfMemory(let message): self.init(.tooManyPixels, message)
+    case .unsupportedFormat(let message, _): self.init(.unsupportedFormat, message)
+    case .tooManyPixels(let message, _), .outOfMemory(let message): self.init(.tooManyPixels, message)
     case .cropOutside(let message):
       self.init(.invalidParams, message)
       member = "transform.crop"
-    case .tooLarge(let message): self.init(.tooLarge, message)
+    case .tooLarge(let message, _): self.init(.tooLarge, message)
     case .ofRendition(_, let error): self.init(error)
     case .crashed: self.init(.decoderCrashed, "the decoder crashed")
     case .timedOut: self.init(.decodeTimeout, "the decoder timed out")
@@ -77,5 +77,6 @@ extension LoadError {
     case .io(let message): self.init(.io, message)
     case .unavailable(let message): self.init(.unsupportedFormat, "no decoder is available: \(message)")
     }
+    figures = error.figures
   }
 }

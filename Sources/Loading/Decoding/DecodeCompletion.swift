@@ -48,7 +48,7 @@ extension DecodeCoordinator {
     var draft = original
     (draft.id, draft.variant, draft.content) = (0, decode.transform?.canonical ?? "", ImageDescription())
     draft.metadata = DecodeMetadata(
-      source: original.content.asSource,
+      source: original.content,
       placeholder: decoded.placeholder,
       isChecked: original.metadata?.isChecked == true,
       notes: original.metadata?.notes ?? [], facts: original.metadata?.facts ?? .init())
@@ -93,6 +93,7 @@ extension DecodeCoordinator {
       }
       for waiter in end(id) {
         let (load, stage) = (waiter.load, waiter.stage)
+        if !stored.isKept, load.request.store.contains(.disk) { load.isKept = false }
         if subscriptions.contains(waiter.subscription), let result = stored.delivered[load.id],
           load.request.processing?.step(for: variant.response) == nil
         {
@@ -160,7 +161,7 @@ extension DecodeCoordinator {
     image.pixels = LoadedImage.Pixels(
       path: path, width: decoded.width, height: decoded.height, channels: decoded.channels, byteCount: byteCount)
     if decode.transform != nil {
-      image.source = response.content.asSource
+      image.source = response.content
       image.content.header = image.content.format.map {
         ImageHeader($0, width: decoded.width, height: decoded.height)
       }
@@ -169,14 +170,5 @@ extension DecodeCoordinator {
       image.placeholder = decoded.placeholder
     }
     client?.complete(waiter.load, .success(image), at: .answer)
-  }
-}
-
-extension ImageDescription {
-  /// The original as its variants know it.
-  fileprivate var asSource: ImageDescription {
-    var source = self
-    source.header = header.map { ImageHeader($0.format, width: $0.width, height: $0.height) }
-    return source
   }
 }

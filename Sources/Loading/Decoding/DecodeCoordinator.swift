@@ -156,7 +156,11 @@ final class DecodeCoordinator {
     case (.failure(let error), _):
       storage.discard(task.output)
       if case .io = error, case .file = task.source { return restartAfterSourceLoss(id, decode) }
-      let failure = LoadError(error)
+      var failure = LoadError(error)
+      // A decoder that lacks memory does not tell the size of the image.
+      if case .outOfMemory = error, let (width, height) = task.header.upright {
+        failure.figures = ErrorFigures(width: width, height: height)
+      }
       if case .ofRendition(let index, _) = error { return fail(id, failure, ofOutput: index) }
       guard case .corrupt = error else { return fail(id, failure) }
       let (response, waiters) = (decode.candidate.response, self.end(id))

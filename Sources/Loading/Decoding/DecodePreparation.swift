@@ -42,7 +42,7 @@ struct DecodePreparation: Sendable {
   func prepare(in storage: DiskServices) -> PreparedDecode {
     if let variant = storedVariant(in: storage) { return .found(variant) }
     do {
-      guard let header = candidate.response.content.header else { throw LoadError.unknownFormat }
+      guard let header = candidate.response.content.header else { throw LoadError.notAnImage([]) }
       let output = try output(header, storage)
       guard let (source, file) = source(in: storage) else {
         storage.discard(output)
@@ -116,7 +116,7 @@ struct DecodePreparation: Sendable {
     }
     guard let geometry else { return 0 }
     guard geometry.height <= maxPixels / geometry.width else {
-      throw LoadError(.tooManyPixels, "\(geometry.width) x \(geometry.height) is more than \(maxPixels) pixels")
+      throw LoadError(.overLimit(maxPixels, width: geometry.width, height: geometry.height))
     }
     return geometry.width * geometry.height
   }

@@ -364,7 +364,9 @@ extension DiskServices {
       throw LoadError(error)
     }
     WakeupCoalescer.release()
-    guard file.byteCount <= maxBytes else { throw LoadError(.tooLarge, "the file is larger than \(maxBytes) bytes") }
+    guard file.byteCount <= maxBytes else {
+      throw LoadError.tooLarge("file", bytes: file.byteCount, maxBytes: maxBytes)
+    }
     do throws(StoreError) {
       if !isStored, file.byteCount > Self.largestUnstored {
         return .spool(SpooledBody(spool: try filled(try makeScratchSpool(), from: file), isScratch: true))

@@ -160,7 +160,7 @@ final class JobLookups {
       maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
-    error.status = failure.error.status
+    (error.status, error.figures) = (failure.error.status, failure.error.figures)
     error.retryAfter = Instant.now.duration(to: failure.until)
     deliveries.complete(load, .failure(error), at: .answer)
     return false

@@ -208,8 +208,8 @@ final class TransferCoordinator {
   /// load with other request headers waits for the end of the response, whose Vary decides whether it is answered.
   func endEarly(_ load: ActiveLoad, of id: JobID, _ header: ArrivedHeader) {
     guard let job = jobs[id], load === job.first || load.request.headers == job.request.headers else { return }
-    if let objection = load.request.want?.objection(to: header.image) {
-      deliveries.complete(load, .failure(LoadError(.unwanted, objection)), at: .answer)
+    if let refusal = load.request.want?.refusal(of: header.image) {
+      deliveries.complete(load, .failure(refusal), at: .answer)
     } else if load.request.isProbe {
       job.probeAnswered()
       deliveries.complete(load, .success(LoadedImage(header, for: load.request)), at: .answer)

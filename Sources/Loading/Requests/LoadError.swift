@@ -1,4 +1,5 @@
 internal import HTTPTypes
+public import ImageCodec
 
 /// The reason why a load failed.
 public struct LoadError: Error, Sendable {
@@ -35,6 +36,8 @@ public struct LoadError: Error, Sendable {
   public var response: LoadedImage.Response?
   /// For `robots`: the rule or header field that refuses the image.
   public var rule: String?
+  /// What the image is and which limit it exceeds, for errors of its content.
+  public var figures = ErrorFigures()
   /// For `invalidParams`: the parameter at fault.
   public var member: String?
   /// For a file of a set: its name.
@@ -48,7 +51,23 @@ public struct LoadError: Error, Sendable {
     (self.kind, self.message) = (kind, message)
   }
 
-  static var unknownFormat: LoadError { LoadError(.notAnImage, "the content is not an image of a known format") }
+  /// - Parameter prefix: the first bytes of the content, as far as they are known.
+  static func notAnImage(_ prefix: some Sequence<UInt8>) -> LoadError {
+    let detected = ForeignContent(prefix: prefix)
+    let known = detected.map { "the content is \($0.name), not an image" }
+    var error = LoadError(.notAnImage, known ?? "the content is not an image of a known format")
+    error.figures.detected = detected
+    return error
+  }
+
+  /// - Parameters:
+  ///   - bytes: the size of the content, if it is known.
+  ///   - content: the subject of the message.
+  static func tooLarge(_ content: String, bytes: Int64, maxBytes: Int64) -> LoadError {
+    var error = LoadError(.tooLarge, "the \(content) is larger than \(maxBytes) bytes")
+    error.figures = ErrorFigures(bytes: bytes, limit: maxBytes)
+    return error
+  }
 
   static func timeout(_ phase: Phase, _ message: String) -> LoadError {
     var error = LoadError(.timeout, message)

@@ -1,50 +1,96 @@
+internal import ImageCodec
 public import ImageStore
 
 /// The properties that an image must have to be wanted (`want`). A class, because most loads want every image.
 public final class WantedImage: Sendable {
-  /// The minimum sides of the upright image, in pixels.
-  public let minWidth, minHeight: Int?
+  /// The minimum and maximum sides of the upright image, in pixels.
+  public let minWidth, minHeight, maxWidth, maxHeight: Int?
+  /// The maximum of width x height.
+  public let maxPixels: Int?
+  public let maxFrames: Int?
   /// The maximum ratio of the longer side to the shorter one.
   public let maxAspectRatio: Double?
   /// Nil for all.
   public let formats: [ImageFormat]?
 
-  public init(minWidth: Int?, minHeight: Int?, maxAspectRatio: Double?, formats: [ImageFormat]?) {
+  public init(
+    minWidth: Int? = nil, minHeight: Int? = nil, maxWidth: Int? = nil, maxHeight: Int? = nil, maxPixels: Int? = nil,
+    maxFrames: Int? = nil, maxAspectRatio: Double? = nil, formats: [ImageFormat]? = nil
+  ) {
     (self.minWidth, self.minHeight) = (minWidth, minHeight)
+    (self.maxWidth, self.maxHeight) = (maxWidth, maxHeight)
+    (self.maxPixels, self.maxFrames) = (maxPixels, maxFrames)
     (self.maxAspectRatio, self.formats) = (maxAspectRatio, formats)
   }
 
-  /// The reason why a stored image is not wanted. A variant is judged by its original.
-  func objection(to response: StoredResponse) -> String? {
-    guard let source = response.metadata?.source else { return response.content.header.flatMap(objection) }
-    // The orientation of the original is not stored with a variant: one of the two ways must do.
-    guard let upright = source.header, let objection = objection(to: upright) else { return nil }
-    var turned = upright
+  /// The error for a stored image that is not wanted; nil if it is. A variant is judged by its original.
+  func refusal(of response: StoredResponse) -> LoadError? {
+    guard let source = response.metadata?.source else { return response.content.header.flatMap(refusal) }
+    guard let stored = source.header, let refusal = refusal(of: stored) else { return nil }
+    // With an unknown orientation, one of the two ways must do.
+    guard stored.orientation == 0 else { return refusal }
+    var turned = stored
     turned.orientation = 6
-    return self.objection(to: turned) == nil ? nil : objection
+    return self.refusal(of: turned) == nil ? nil : refusal
   }
 
-  /// The reason why an image is not wanted; nil if it is. A property that is unknown is no reason.
-  func objection(to header: ImageHeader) -> String? {
-    let isTurned = header.orientation >= 5
-    let (width, height) = isTurned ? (header.height, header.width) : (header.width, header.height)
+  /// The error for an image that is not wanted; nil if it is. A property that is unknown is no reason.
+  func refusal(of header: ImageHeader) -> LoadError? {
     if let formats, !formats.contains(header.format) {
       let names = formats.map(\.rawValue).joined(separator: ", ")
-      return "the format is \(header.format.rawValue), and \(names) is wanted"
+      var error = LoadError(.unwanted, "the format is \(header.format.rawValue), and \(names) is wanted")
+      (error.figures.wanted, error.figures.format) = ("formats", header.format)
+      return error
     }
-    guard let width, let height, width > 0, height > 0 else { return nil }
-    if let minWidth, width < minWidth { return "the image is \(width) pixels wide, and minWidth is \(minWidth)" }
-    if let minHeight, height < minHeight { return "the image is \(height) pixels high, and minHeight is \(minHeight)" }
-    if let maxAspectRatio, Double(max(width, height)) > maxAspectRatio * Double(min(width, height)) {
-      return "the image is \(width) x \(height) pixels, and maxAspectRatio is \(maxAspectRatio)"
-    }
-    return nil
+    let size = header.upright.flatMap { $0.width > 0 && $0.height > 0 ? $0 : nil }
+    for rule in size.map(rules) ?? [] where !rule.isKept { return rule.refusal(of: header) }
+    let frames = Rule("maxFrames", maxFrames, "has \(header.frames) frames", header.frames <= maxFrames ?? .max)
+    return frames.isKept ? nil : frames.refusal(of: header)
+  }
+
+  private func rules(width: Int, height: Int) -> [Rule] {
+    let ratio = Double(max(width, height)) / Double(min(width, height))
+    let (wide, high) = ("is \(width) pixels wide", "is \(height) pixels high")
+    let area = "is \(width) x \(height) pixels"
+    return [
+      Rule("minWidth", minWidth, wide, width >= minWidth ?? 0),
+      Rule("minHeight", minHeight, high, height >= minHeight ?? 0),
+      Rule("maxWidth", maxWidth, wide, width <= maxWidth ?? .max),
+      Rule("maxHeight", maxHeight, high, height <= maxHeight ?? .max),
+      Rule("maxPixels", maxPixels, area, height <= (maxPixels ?? .max) / width),
+      Rule("maxAspectRatio", maxAspectRatio, area, ratio <= maxAspectRatio ?? .infinity),
+    ]
+  }
+}
+
+/// A limit, and whether an image keeps it.
+private struct Rule {
+  let property: String
+  let limit: Double
+  /// Continues a sentence that begins with the image.
+  let text: String
+  let isKept: Bool
+
+  init(_ property: String, _ limit: Int?, _ text: String, _ isKept: Bool) {
+    self.init(property, limit.map { Double($0) }, text, isKept)
+  }
+
+  init(_ property: String, _ limit: Double?, _ text: String, _ isKept: Bool) {
+    (self.property, self.limit, self.text, self.isKept) = (property, limit ?? 0, text, isKept)
+  }
+
+  func refusal(of header: ImageHeader) -> LoadError {
+    let number = Int64(exactly: limit).map { "\($0)" } ?? "\(limit)"
+    var error = LoadError(.unwanted, "the image \(text), and \(property) is \(number)")
+    error.figures = ErrorFigures(width: header.upright?.width, height: header.upright?.height, frames: header.frames)
+    (error.figures.wanted, error.figures.limit) = (property, limit)
+    return error
   }
 }
 
 extension LoadRequest {
   /// The error for a stored image that is not wanted; nil if it is.
   func refusal(of response: StoredResponse) -> LoadError? {
-    want?.objection(to: response).map { LoadError(.unwanted, $0) }
+    want?.refusal(of: response)
   }
 }

@@ -246,8 +246,9 @@ final class Download: TransferConsumer, @unchecked Sendable {
     // The image is not ready yet (RFC 9110 section 15.3.3).
     if head.status == 202 { return LoadError(head, now: configuration.unixTime()) }
     if received == 0 { return LoadError(head.status == 200 ? .truncated : .notAnImage, "the response has no content") }
-    let type = head.headers["content-type"].map { " (Content-Type: \($0.prefix(100)))" } ?? ""
-    return LoadError(.notAnImage, LoadError.unknownFormat.message + type)
+    var error = LoadError.notAnImage(bytes)
+    if let type = head.headers["content-type"] { error.message += " (Content-Type: \(type.prefix(100)))" }
+    return error
   }
 
   private func dropPartialBody() {

@@ -1,5 +1,6 @@
 internal import HTTPTransport
 internal import HTTPTypes
+internal import ImageCodec
 
 extension LoadError {
   /// Maps the failure of a transfer to the error of a load.
@@ -10,6 +11,7 @@ extension LoadError {
       .cancelled: .cancelled, .undecodable: .notAnImage,
     ]
     self.init(kinds[error.kind] ?? .network, error.message)
+    if let limit = error.limit { figures.limit = Double(limit) }
     isUnanswered = error.kind == .unanswered
     phase = error.phase.flatMap { Phase(rawValue: $0.rawValue) }
   }

@@ -33,12 +33,21 @@ extension JSONWriter {
   /// The facts about an image that have the same names wherever they are told.
   mutating func members(of content: ImageDescription) {
     member("mediaType", content.mediaType)
-    guard let header = content.header else { return }
+    if let header = content.header { members(of: header) }
+  }
+
+  private mutating func members(of header: ImageHeader) {
     member("format", header.format.rawValue)
     if let width = header.width { member("width", width) }
     if let height = header.height { member("height", height) }
     if header.frames > 1 { member("frames", header.frames) }
-    if header.orientation != 1 { member("orientation", header.orientation) }
+    guard header.orientation > 1 else { return }
+    member("orientation", header.orientation)
+    guard let (width, height) = header.upright else { return }
+    object("upright") { writer in
+      writer.member("width", width)
+      writer.member("height", height)
+    }
   }
 
   private mutating func timing(of image: LoadedImage, isProcess: Bool = false) {
@@ -122,10 +131,7 @@ extension JSONWriter {
   private mutating func members(ofSource source: ImageDescription) {
     object("source") { writer in
       writer.member("bytes", source.byteCount)
-      guard let header = source.header else { return }
-      writer.member("format", header.format.rawValue)
-      if let width = header.width { writer.member("width", width) }
-      if let height = header.height { writer.member("height", height) }
+      if let header = source.header { writer.members(of: header) }
     }
   }
 

@@ -1,3 +1,4 @@
+internal import ImageCodec
 internal import LineRPC
 internal import Loading
 
@@ -49,10 +50,23 @@ enum WireErrors {
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }
     if let member = error.member { details.set("member", .string(member)) }
     if let output = error.output { details.set("output", .string(output)) }
+    add(error.figures, to: &details)
     if let timeline = error.timeline { details.set("timing", .object(timeline.members)) }
     if let response = error.response { details.set("response", ResponseFields.json(response)) }
     return RPCError(
       code: code(of: error.kind), message: error.message, kind: error.kind.rawValue, retryable: error.isRetryable,
       details: details)
+  }
+
+  private static func add(_ figures: ErrorFigures, to details: inout JSONObject) {
+    if let wanted = figures.wanted { details.set("wanted", .string(wanted)) }
+    if let format = figures.format { details.set("format", .string(format.rawValue)) }
+    if let detected = figures.detected { details.set("detected", .string(detected.rawValue)) }
+    let numbers: [(String, Int?)] = [
+      ("width", figures.width), ("height", figures.height), ("frames", figures.frames), ("maxSide", figures.maxSide),
+    ]
+    for (name, number) in numbers { if let number { details.set(name, .integer(Int64(number))) } }
+    if let bytes = figures.bytes { details.set("bytes", .integer(bytes)) }
+    if let limit = figures.limit { details.set("limit", Int64(exactly: limit).map { .integer($0) } ?? .number(limit)) }
   }
 }

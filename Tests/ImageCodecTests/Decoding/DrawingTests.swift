@@ -210,9 +210,10 @@ struct DrawingTests {
     let large = await decoding.run(try decoding.task(Self.svg("width=\"99999\" height=\"99999\""), .check))
     guard case .failure(.tooManyPixels) = large else { return #expect(Bool(false), "\(large)") }
     let long = try decoding.task(
-      Self.svg("width=\"10\" height=\"1\""), .pixels(decoding.newPath()),
+      Self.svg("width=\"1000\" height=\"1\""), .pixels(decoding.newPath()),
       .with { ($0.width, $0.enlarge) = (40_000, true) })
-    guard case .failure(.tooManyPixels) = await decoding.run(long) else { return #expect(Bool(false)) }
+    guard case .failure(.tooManyPixels(_, let figures)) = await decoding.run(long) else { return #expect(Bool(false)) }
+    #expect(figures.maxSide == 32_767)
   }
 
   @Test func `truncated and broken drawings do not crash the decoder`() async throws {

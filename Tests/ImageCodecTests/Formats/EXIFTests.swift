@@ -167,6 +167,42 @@ struct EXIFTests {
     #expect(plain.exif == [:] && plain.gps == nil)
   }
 
+  @Test func `the fields of an AVIF and a GIF are read without their pixels`() async throws {
+    let decoding = try Decoding.shared()
+    let colors = { (x: Int, y: Int) in [x, y, 0, 255] }
+    var avif = try AVIFBuilder(primaries: 9, transfer: 16, exif: Self.camera, frames: [(0, colors)]).file()
+    let data = try #require(avif.firstRange(of: Build.text("mdat")))
+    let exif = try #require(avif.firstRange(of: Self.camera))
+    for index in avif.indices where index >= data.upperBound && !exif.contains(index) { avif[index] = 0xFF }
+    let decoded = try await decoding.run(try decoding.task(avif, .facts([.exif, .gps]))).get()
+    #expect(decoded.facts.exif == Self.fields && decoded.facts.gps == Self.position && decoded.notes == .pq)
+    guard case .failure(.corrupt) = await decoding.run(try decoding.task(avif, .check)) else {
+      return #expect(Bool(false))
+    }
+    let gif = Build.gif(20, 20, frames: 2, frameSize: (20, 20))
+    let cut = try await decoding.run(try decoding.task(Array(gif.dropLast(4)), .facts(.exif))).get()
+    #expect(cut.facts.exif == [:] && cut.notes == [])
+  }
+
+  @Test(arguments: [4, 13]) func `a DNG is not its thumbnail`(typeOfOffset: Int) async throws {
+    // A directory of 6 entries follows the header, and the directory of the raw picture follows it.
+    let offset = 8 + 2 + 6 * 12 + 4
+    let thumbnail = [
+      (254, 4, 1), (256, 4, 128), (257, 4, 96), (274, 3, 6), (330, typeOfOffset, offset), (50_706, 4, 1),
+    ]
+    let raw = Build.tiff([(254, 4, 0), (256, 4, 4032), (257, 4, 3024)])
+    let file = Build.tiff(thumbnail) + raw.dropFirst(8)
+    let header = ImageHeader(.tiff, width: 4032, height: 3024, orientation: 6)
+    #expect(try ImageHeader.read(file, format: .tiff) == header)
+    let decoding = try Decoding.shared()
+    guard case .failure(.unsupportedFormat(let text, let figures)) = await decoding.run(try decoding.task(file, .check))
+    else { return #expect(Bool(false)) }
+    #expect(text == "the file is a DNG (raw photo), and the decoder does not develop raw photos")
+    #expect(figures.detected == .dng)
+    let facts = try await decoding.run(try decoding.task(file, .facts(.exif))).get().facts
+    #expect(facts.exif == [.orientation: .number(6)])
+  }
+
   @Test func `a reply without a fact that was asked for is not accepted`() throws {
     let header = ImageHeader(.png, width: 1, height: 1)
     let output = DecodeTask.Output.facts([.exif, .perceptualHash])

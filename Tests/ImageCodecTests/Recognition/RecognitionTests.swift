@@ -41,6 +41,28 @@ import Testing
     #expect(Recognition(prefix: bytes, isComplete: false) == recognition)
   }
 
+  static let others: [(bytes: [UInt8], content: ForeignContent?)] = [
+    (Build.text("%PDF-1.7\n"), .pdf), (Build.text("%!PS-Adobe-3.0 EPSF-3.0"), .postScript),
+    (Build.text("8BPS") + [0, 1], .photoshop), (Build.text("PK\u{3}\u{4}"), .zip), ([0x1F, 0x8B, 8, 0], .gzip),
+    (Build.text("7z") + [0xBC, 0xAF, 0x27, 0x1C, 0, 4], .sevenZip), (Build.text("Rar!\u{1A}\u{7}\u{1}"), .rar),
+    (Build.text("RIFF....AVI LIST"), .avi), (Build.text("RIFF....WAVEfmt "), .wave),
+    (Build.text("ID3\u{4}"), .mpegAudio), (Build.text("OggS"), .ogg),
+    ([0x1A, 0x45, 0xDF, 0xA3, 0x9F, 0x42, 0x82, 0x84] + Build.text("webm"), .webm),
+    ([0x1A, 0x45, 0xDF, 0xA3, 0xA3, 0x42, 0x82, 0x88] + Build.text("matroska"), .matroska),
+    (Build.ftyp("isom", "avc1"), .mp4), (Build.ftyp("qt  "), .quickTime), (Build.ftyp("3gp5"), .threeGP),
+    (Build.ftyp("M4A "), .mpeg4Audio), (Build.ftyp("mif1", "miaf"), nil),
+    (Build.text("\r\n <!DOCTYPE HTML>"), .html), (Build.text("<html lang='en'>"), .html), (Build.text("<p>x"), .html),
+    (Build.text("<?xml version='1.0'?><rss>"), .xml), (Build.text("<?xml version='1.0'?>\n<html xmlns='x'>"), .html),
+    (Build.text("\u{FEFF}{ \"error\": 404}"), .json), (Build.text("[{}]"), .json),
+    (Build.text("<picture>"), nil), (Build.text("{\\rtf1"), nil), (Build.text("Not found"), nil), ([], nil),
+    ([0xFF], nil),
+  ]
+
+  @Test(arguments: others) func `other content is told by its name`(bytes: [UInt8], content: ForeignContent?) {
+    #expect(Recognition(prefix: bytes, isComplete: true) == .notAnImage)
+    #expect(ForeignContent(prefix: ([1, 2] + bytes)[2...]) == content)
+  }
+
   @Test func `an SVG may begin with a comment of 10 kB`() {
     let file = Array("<!--".utf8) + [UInt8](repeating: 0x20, count: 10_000) + Array("--><svg>".utf8)
     #expect(Recognition(prefix: file, isComplete: false) == .image(.svg))

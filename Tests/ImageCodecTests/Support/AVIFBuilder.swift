@@ -10,6 +10,7 @@ struct AVIFBuilder {
   var transfer = 13
   var isPremultiplied = false
   var turns: UInt8?
+  var exif: [UInt8] = []
   /// The eight fields of the clean aperture box.
   var clap: [UInt32]?
   var width = 64
@@ -53,6 +54,7 @@ struct AVIFBuilder {
 
   private func image(_ pixel: (Int, Int) -> [Int]) throws -> UnsafeMutablePointer<avifImage> {
     let image = try unwrap(avifImageCreate(UInt32(width), UInt32(height), UInt32(depth), layout))
+    if !exif.isEmpty { avifImageSetMetadataExif(image, exif, exif.count) }
     image.pointee.yuvRange = isFullRange ? AVIF_RANGE_FULL : AVIF_RANGE_LIMITED
     image.pointee.colorPrimaries = avifColorPrimaries(primaries)
     image.pointee.transferCharacteristics = avifTransferCharacteristics(transfer)

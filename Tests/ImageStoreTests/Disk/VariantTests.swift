@@ -15,7 +15,8 @@ import Threads
     variant.content.digest = []
     variant.metadata = DecodeMetadata(
       source: ImageDescription(
-        ImageHeader(.jpeg, width: 3), byteCount: original.content.byteCount, digest: original.content.digest))
+        ImageHeader(.jpeg, width: 3, frames: 34, orientation: 6), byteCount: original.content.byteCount,
+        digest: original.content.digest))
     return variant
   }
 
@@ -36,9 +37,11 @@ import Threads
     await again.recordMetadata(of: checked)
     #expect(await again.look(up: "a") == [checked])
     // Another decode does not know these results and removes none of them.
-    checked.metadata = DecodeMetadata(notes: .damaged)
+    checked.metadata = DecodeMetadata(notes: [.damaged, .gainMap])
     await again.recordMetadata(of: checked)
-    #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, notes: .damaged))
+    #expect(await again.look(up: "a").first?.metadata == DecodeMetadata(isChecked: true, notes: [.damaged, .gainMap]))
+    let variant = await again.look(up: "a", variant: "v1,w=1").first?.metadata
+    #expect(variant?.source?.header == ImageHeader(.jpeg, width: 3, frames: 34, orientation: 6))
   }
 
   @Test func `a new original removes variants of other content and keeps those of the same content`() async throws {

@@ -55,6 +55,22 @@ import Testing
     }
   }
 
+  @Test func `kept is false for a variant that the disk has no room for, also if its original is in memory`()
+    async throws
+  {
+    try await withOrigin("--disk-limit", "1M") { worker, origin in
+      let url = origin.url("image/1.png?bytes=200000&cache-control=max-age%3D60")
+      #expect(try await worker.load(url)["kept"] == false)
+      let large: JSON = ["width": 3000, "height": 3000, "enlarge": true, "format": "jpeg", "quality": 100]
+      let variant = try await worker.load(url, ["transform": large])
+      #expect(variant["cache"] == "memory" && variant["bytes"].integer ?? 0 > 105_000)
+      #expect(variant["kept"] == false && variant["path"].string?.hasPrefix(worker.directory.path) == false)
+      #expect(try await worker.load(url, ["transform": large, "store": "memory"])["kept"] == true)
+      let small = try await worker.load(url, ["transform": ["width": 8]])
+      #expect(small["kept"] == true && small["path"].string?.hasPrefix(worker.directory.path) == true)
+    }
+  }
+
   @Test(arguments: [200_000, 600_000]) func `store reports kept false, and fails if memory has no space either`(
     size: Int
   )

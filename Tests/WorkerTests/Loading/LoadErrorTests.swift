@@ -31,7 +31,9 @@ import Testing
     Case(target: "image/1.png?bytes=10000&truncate=5000&chunked", kind: "truncated", code: 2007, retryable: true),
     Case(target: "image/1.png?bytes=10000&reset=5000", kind: "truncated", code: 2007, retryable: true),
     Case(target: "image/1.png?bytes=10000&length=20000", kind: "truncated", code: 2007, retryable: true),
-    Case(target: "image/1.png?bytes=10001", kind: "tooLarge", code: 2008, params: ["maxBytes": 10_000]),
+    Case(
+      target: "image/1.png?bytes=10001", kind: "tooLarge", code: 2008, params: ["maxBytes": 10_000],
+      data: ["limit": 10_000]),
     Case(target: "image/1.png?bytes=10001&chunked", kind: "tooLarge", code: 2008, params: ["maxBytes": 10_000]),
     Case(target: "image/1.png?endless", kind: "tooLarge", code: 2008, params: ["maxBytes": 100_000]),
     Case(
@@ -49,8 +51,8 @@ import Testing
     Case(
       target: "image/1.png?hold=never", kind: "timeout", code: 2004, params: ["deadlineMs": 200],
       data: ["phase": "deadline"]),
-    Case(target: "html", kind: "notAnImage", code: 4001),
-    Case(target: "json?type=image/png", kind: "notAnImage", code: 4001),
+    Case(target: "html", kind: "notAnImage", code: 4001, data: ["detected": "text/html"]),
+    Case(target: "json?type=image/png", kind: "notAnImage", code: 4001, data: ["detected": "application/json"]),
     Case(target: "garbage", kind: "notAnImage", code: 4001),
     Case(target: "empty", kind: "truncated", code: 2007, retryable: true),
     Case(target: "zeros?bytes=100&type=image/png", kind: "notAnImage", code: 4001),
@@ -73,6 +75,23 @@ import Testing
       #expect(try await worker.end() == .exit(0))
       let kept = try worker.directory.files().filter { $0.hasSuffix(".png") || $0.contains("tmp") }
       #expect(kept.isEmpty)
+    }
+  }
+
+  @Test func `an error tells what the content is, and which limit it exceeds`() async throws {
+    try await withOrigin("--max-bytes", "100") { worker, origin in
+      let pdf = try await worker.failure("data:image/png;base64,JVBERi0xLjcK")
+      #expect(pdf["message"] == "the content is a PDF, not an image")
+      #expect(pdf["data"]["detected"] == "application/pdf")
+      let stored = try await worker.call("store", ["key": "a", "data": "JVBERi0xLjcK"])["error"]
+      #expect(stored["data"]["detected"] == "application/pdf")
+      let page = try await worker.failure(origin.url("html"))
+      #expect(page["message"] == "the content is an HTML page, not an image (Content-Type: text/html; charset=utf-8)")
+      let again = try await worker.failure(origin.url("html"))["data"]
+      #expect(again["kind"] == "recentlyFailed" && again["detected"] == "text/html")
+      let large = try await worker.call("store", ["key": "a", "data": .string(String(repeating: "AAAA", count: 34))])
+      #expect(large["error"]["data"]["kind"] == "tooLarge")
+      #expect(large["error"]["data"]["bytes"] == 102 && large["error"]["data"]["limit"] == 100)
     }
   }
 

@@ -57,8 +57,13 @@ import Testing
     try await withOrigin { worker, origin in
       #expect(try await worker.load(origin.url("image/1.gif?frames=3"))["frames"] == 3)
       #expect(try await worker.load(origin.url("image/1.webp?frames=4"))["frames"] == 4)
+      let refused = try await worker.failure(origin.url("image/2.gif?frames=3"), ["want": ["maxFrames": 2]])["data"]
+      #expect(refused["wanted"] == "maxFrames" && refused["frames"] == 3 && refused["limit"] == 2)
       let turned = try await worker.load(origin.url("image/1.jpg?orientation=6"))
       #expect(turned["orientation"] == 6)
+      #expect(turned["width"] == 32 && turned["height"] == 24 && turned["upright"] == ["width": 24, "height": 32])
+      let probed = try await worker.call("probe", ["url": .string(origin.url("image/2.jpg?orientation=6"))])["result"]
+      #expect(probed["width"] == 32 && probed["upright"] == ["width": 24, "height": 32])
       #expect(turned["width"] == 32)
     }
   }

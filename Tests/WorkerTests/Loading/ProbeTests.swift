@@ -164,13 +164,15 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("webp", #"{"minWidth": 33}"#, "the image is 32 pixels wide, and minWidth is 33"),
-    ("webp", #"{"formats": ["png", "jpeg"]}"#, "the format is webp, and png, jpeg is wanted"),
-    ("avif", #"{"maxAspectRatio": 1.2}"#, "the image is 32 x 24 pixels, and maxAspectRatio is 1.2"),
-    // Its header is known with the complete body only.
-    ("gif", #"{"minHeight": 25}"#, "the image is 24 pixels high, and minHeight is 25"),
-  ]) func `an unwanted image ends its load`(format: String, want: String, message: String) async throws {
+  @Test(
+    arguments: [
+      ("webp", #"{"minWidth": 33}"#, "the image is 32 pixels wide, and minWidth is 33", ["limit": 33]),
+      ("webp", #"{"formats": ["png", "jpeg"]}"#, "the format is webp, and png, jpeg is wanted", ["format": "webp"]),
+      ("avif", #"{"maxAspectRatio": 1.2}"#, "the image is 32 x 24 pixels, and maxAspectRatio is 1.2", ["limit": 1.2]),
+      // Its header is known with the complete body only.
+      ("gif", #"{"minHeight": 25}"#, "the image is 24 pixels high, and minHeight is 25", ["height": 24]),
+    ] as [(String, String, String, JSON)])
+  func `an unwanted image ends its load`(format: String, want: String, message: String, data: JSON) async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/5.\(format)?\(Self.large)")
       let want = try JSON(parsing: Array(want.utf8))
@@ -180,6 +182,8 @@ import Testing
         let error = try await worker.call("load", params)["error"]
         #expect(error["code"] == 4008 && error["data"]["kind"] == "unwanted")
         #expect(error["message"] == .string(message))
+        #expect(error["data"]["wanted"].string == want.names.first)
+        for name in data.names { #expect(error["data"][name] == data[name]) }
       }
       #expect(!FileManager.default.fileExists(atPath: folder))
       let prefetched = try await worker.call("prefetch", ["urls": [.string(url)], "want": want])["result"]

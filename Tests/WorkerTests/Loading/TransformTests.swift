@@ -20,6 +20,27 @@ import Testing
     }
   }
 
+  @Test func `a variant is upright, and its source has the orientation, also from disk`() async throws {
+    try await withOrigin("--memory-limit", "0") { worker, origin in
+      let url = origin.url("image/1.jpg?width=40&height=30&orientation=6&cache-control=max-age%3D60")
+      let source: JSON = [
+        "format": "jpeg", "width": 40, "height": 30, "orientation": 6, "upright": ["width": 30, "height": 40],
+      ]
+      for cache in ["miss", "disk"] {
+        let result = try await worker.load(url, ["transform": ["width": 15], "want": ["maxHeight": 40]])
+        #expect(result["cache"].string == cache && result["width"] == 15 && result["height"] == 20)
+        #expect(result["orientation"] == .null && result["upright"] == .null)
+        for name in source.names { #expect(result["source"][name] == source[name]) }
+      }
+      let pixels = try await worker.load(url, ["deliver": "pixels"])
+      #expect(pixels["pixels"]["width"] == 30 && pixels["pixels"]["height"] == 40)
+      #expect(pixels["width"] == 40 && pixels["orientation"] == 6 && pixels["upright"] == ["width": 30, "height": 40])
+      // The variant is judged by its upright original.
+      let refused = try await worker.failure(url, ["transform": ["width": 15], "want": ["maxHeight": 39]])
+      #expect(refused["data"]["wanted"] == "maxHeight" && refused["data"]["height"] == 40)
+    }
+  }
+
   @Test func `the part that a cover keeps belongs to the variant`() async throws {
     try await withOrigin { worker, origin in
       let url = origin.url("image/1.png?width=400&height=100&cache-control=max-age%3D60")
@@ -137,6 +158,10 @@ import Testing
       let url = origin.url("image/1.png?width=200&height=100")
       let error = try await worker.failure(url, ["transform": ["width": 5]])
       #expect(error["data"]["kind"] == "tooManyPixels")
+      #expect(error["data"]["width"] == 200 && error["data"]["height"] == 100 && error["data"]["limit"] == 10_000)
+      let drawing = origin.url("image/1.svg?width=20&height=10")
+      let enlarged = try await worker.failure(drawing, ["transform": ["width": 1000, "enlarge": true]])["data"]
+      #expect(enlarged["width"] == 1000 && enlarged["height"] == 500 && enlarged["limit"] == 10_000)
       #expect(try await worker.failure(url, ["deliver": "pixels"])["data"]["kind"] == "tooManyPixels")
       #expect(try await worker.load(url)["width"] == 200)
       #expect(try await worker.call("stats")["result"]["decoders"]["decoded"] == 0)
