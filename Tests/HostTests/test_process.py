@@ -147,7 +147,7 @@ class Outputs(Process):
                 items.insert(place, ("bad", output))
                 with self.subTest(what, place=place):
                     answer = self.process({"path": str(self.photo)}, outputs=dict(items))
-                    self.assertEqual(answer["error"]["data"]["output"], "bad", answer)
+                    self.assertEqual(answer["error"]["data"].get("output"), "bad", answer)
                     self.assertEqual({path.name: path.read_bytes() for path in self.media.iterdir()}, {"b": b"before"})
         answer = self.process({"path": str(self.photo)}, outputs=self.outputs(*names, mode="604"))
         self.assertEqual(set(answer["result"]["outputs"]), set(names))
@@ -170,12 +170,12 @@ class Outputs(Process):
             self.process({"path": str(self.photo)}, outputs=self.outputs("a", "b"), want={"minWidth": 9999})
         after = self.worker.call("stats")["result"]
         for tier in ("memory", "disk"):
-            self.assertEqual(after["cache"][tier]["entries"], before["cache"][tier]["entries"])
+            self.assertEqual(after[tier]["entries"], before[tier]["entries"])
         self.assertEqual({path.name for path in self.media.iterdir()}, {"a", "b"})
         self.assertEqual({path.name for path in self.spool.iterdir()}, {"photo.jpg"})
 
     def test_a_cancelled_request_leaves_nothing(self) -> None:
-        heavy = picture(self.spool / "heavy.png", (4000, 3000))
+        heavy = picture(self.spool / "heavy.png", (2400, 1800))
         params = {"file": {"path": str(heavy)}, "group": "upload", "outputs": self.outputs("a", "b")}
         requests = [{"id": number, "method": "process", "params": params} for number in range(20)]
         requests.append({"id": 20, "method": "cancel", "params": {"group": "upload"}})
