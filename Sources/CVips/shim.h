@@ -280,6 +280,11 @@ static inline int cvips_save_webp(VipsImage *in, void **bytes, size_t *length, i
   return vips_webpsave_buffer(in, bytes, length, "Q", quality, "strip", TRUE, "effort", 4, NULL);
 }
 
+// As many as 256 colours for each frame, or for all frames if these suffice. A pixel is either opaque or transparent.
+static inline int cvips_save_gif(VipsImage *in, void **bytes, size_t *length) {
+  return vips_gifsave_buffer(in, bytes, length, "strip", TRUE, "effort", 4, NULL);
+}
+
 // A higher effort takes half as long again for 2 % of the size.
 static inline int cvips_save_lossless_webp(VipsImage *in, void **bytes, size_t *length) {
   return vips_webpsave_buffer(in, bytes, length, "lossless", TRUE, "strip", TRUE, "effort", 2, NULL);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-from PIL import Image
+from PIL import Image, ImageCms, PngImagePlugin
 
 from chaos_session import default_worker
 from test_cache_disk import Worker
@@ -185,6 +186,61 @@ class Outputs(Process):
         kinds = [self.kind(json.loads(answer)) for answer in answers]
         self.assertEqual((kinds.count("cancelled"), len(kinds)), (20, 21))
         self.assertLessEqual({path.name for path in self.media.iterdir()}, {"a", "b"})
+
+
+class Stripped(Process):
+    secret = b"SECRET"
+
+    def files(self) -> dict[str, bytes]:
+        """Images with metadata of every kind, and what is not theirs after the end."""
+        exif = Image.Exif()
+        exif[0x0112], exif[0x010F] = 6, "SECRET"
+        exif.get_ifd(0x8825).update({1: "N", 2: (1.0, 2.0, 3.0)})
+        text = PngImagePlugin.PngInfo()
+        text.add_text("Comment", "SECRET")
+        text.add_itxt("XML:com.adobe.xmp", "<x>SECRET</x>")
+        kinds: dict[str, dict[str, Any]] = {
+            "jpeg": {"quality": 90, "comment": self.secret},
+            "jpeg, progressive": {"progressive": True},
+            "png": {"pnginfo": text},
+            "webp": {"xmp": b"<x>SECRET</x>"},
+            "webp, lossless": {"lossless": True},
+            "webp, animated": {"save_all": True, "append_images": [self.picture.rotate(90), self.picture.rotate(180)]},
+        }
+        files = {}
+        for kind, options in kinds.items():
+            file = io.BytesIO()
+            profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+            self.picture.save(file, kind.split(",")[0], exif=exif, icc_profile=profile, **options)
+            files[kind] = file.getvalue() + self.secret
+        return files
+
+    def test_nothing_but_metadata_is_left_out(self) -> None:
+        with Image.open(self.photo) as photo:
+            self.picture = photo.resize((96, 72))
+        for kind, file in self.files().items():
+            with self.subTest(kind):
+                outputs = {"kept": {"strip": True, "deliver": "data"}, "small": {"transform": {"width": 40}}}
+                answer = self.worker.call("process", data=base64.b64encode(file).decode(), outputs=outputs)
+                kept = answer["result"]["outputs"]["kept"]
+                self.assertEqual((kept["orientation"], kept["upright"]), (6, {"width": 72, "height": 96}))
+                stripped = base64.b64decode(kept["data"])
+                self.assertEqual(len(stripped), kept["bytes"])
+                self.assertNotIn(self.secret, stripped)
+                with Image.open(io.BytesIO(stripped)) as new, Image.open(io.BytesIO(file)) as old:
+                    self.assertEqual(dict(new.getexif()), {0x0112: 6})
+                    self.assertEqual(new.info.get("icc_profile"), old.info["icc_profile"])
+                    self.assertEqual(getattr(new, "n_frames", 1), getattr(old, "n_frames", 1))
+                    self.assertTrue(numpy.array_equal(numpy.asarray(new), numpy.asarray(old)))
+
+    def test_what_cannot_be_stripped(self) -> None:
+        gif = self.photo.with_suffix(".gif")
+        with Image.open(self.photo) as photo:
+            photo.save(gif)
+        answer = self.process({"path": str(gif)}, outputs={"kept": {"strip": True}})
+        self.assertEqual((self.kind(answer), answer["error"]["data"]["output"]), ("unsupportedFormat", "kept"))
+        self.photo.write_bytes(self.photo.read_bytes()[:-500])
+        self.assertEqual(self.kind(self.process({"path": str(self.photo)}, outputs={"kept": {"strip": True}})), "corrupt")
 
 
 class Permitted(Process):

@@ -65,7 +65,7 @@ export interface Transform {
   rotate?: "auto" | "none";
   /** A rectangle of the source; or, with `fit: "cover"`, the part that is kept. */
   crop?: Crop | FocalPoint | "attention" | "entropy";
-  format?: "keep" | "jpeg" | "png" | "webp" | "avif" | "jxl";
+  format?: "keep" | "jpeg" | "png" | "webp" | "avif" | "gif" | "jxl";
   /** 1 to 100. Default: 80, in AVIF 60; a WebP of unscaled artwork is lossless. */
   quality?: number;
   frames?: "first" | "all";
@@ -91,6 +91,8 @@ export interface Want {
 /** A file to make of an image. */
 export interface OutputParams {
   transform?: Transform;
+  /** Instead of a transform: the bytes of the image without its metadata. */
+  strip?: boolean;
   /** The highest quality is used at which the file fits. */
   maxBytes?: number;
   minQuality?: number;
@@ -233,7 +235,8 @@ export type QueryParams = ({ url: string | URL; key?: undefined } | { key: strin
 /** An image of your own: its URL, key or both, and a file or its bytes. `data` is bytes or base64. */
 export type StoreParams =
   & ({ url: string | URL; key?: string } | { url?: string | URL; key: string })
-  & ({ path: string | URL; data?: undefined } | { data: string | Uint8Array; path?: undefined });
+  & ({ path: string | URL; data?: undefined } | { data: string | Uint8Array; path?: undefined })
+  & { deliver?: "path" | "none" };
 
 /** The tier, and at most one other member. */
 export interface ClearParams {
@@ -553,6 +556,9 @@ export interface OutputFile {
   height: number;
   /** If over 1. */
   frames?: number;
+  /** With `strip`, if not 1. */
+  orientation?: number;
+  upright?: Size;
   /** With `maxBytes`: that of the file, if its format has one. */
   quality?: number;
   path?: string;
@@ -999,6 +1005,7 @@ export class ImageWorker {
   query(target: QueryParams): Promise<QueryResult>;
 
   /** Puts an image of your own into the cache. */
+  store(image: StoreParams & { deliver: "none" }): Promise<Omit<StoredImage, "path">>;
   store(image: StoreParams): Promise<StoredImage>;
 
   /** Removes images from the cache: all of them, or those that match the filter. */

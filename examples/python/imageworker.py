@@ -543,7 +543,7 @@ class Transform(TypedDict, total=False):
     enlarge: Optional[bool]
     rotate: Optional[Literal["auto", "none"]]
     crop: Optional[Union[Crop, FocalPoint, Literal["attention", "entropy"]]]
-    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif", "jxl"]]
+    format: Optional[Literal["keep", "jpeg", "png", "webp", "avif", "gif", "jxl"]]
     quality: Optional[int]
     frames: Optional[Literal["first", "all"]]
     background: Optional[str]
@@ -570,6 +570,8 @@ class Output(TypedDict, total=False):
     """A file to make of an image. See "Several files of one image" in protocol/images.md."""
 
     transform: Optional[Transform]
+    strip: Optional[bool]
+    """Instead of a transform: the bytes of the image without its metadata."""
     max_bytes: Optional[int]
     """The highest quality is used at which the file fits."""
     min_quality: Optional[int]
@@ -701,7 +703,7 @@ class QueryParams(TypedDict, total=False):
 
 
 class StoreParams(TypedDict, total=False):
-    """Give `url`, `key` or both, and `path` or `data`."""
+    """The parameters of `store` except `deliver`. Give `url`, `key` or both, and `path` or `data`."""
 
     url: Optional[str]
     key: Optional[str]
@@ -958,6 +960,8 @@ class OutputFile:
     width: int
     height: int
     frames: Optional[int] = None
+    orientation: Optional[int] = None
+    upright: Optional[Size] = None
     quality: Optional[int] = None
     """With `max_bytes`: the quality of the file, if its format has one."""
     path: Optional[Path] = None
@@ -2699,9 +2703,16 @@ class ImageWorker:
         """The cache's knowledge of an image, without a transfer."""
         return _parsed(CacheEntry, await self._call("query", _wire(QueryParams, which, "query")))
 
-    async def store(self, **content: Unpack[StoreParams]) -> FileImage:
-        """Puts an image of the program's own into the cache."""
-        image: FileImage = await self._call("store", _wire(StoreParams, content, "store"), None, self._made_image)
+    @overload
+    async def store(self, *, deliver: Literal["path"] = "path", **content: Unpack[StoreParams]) -> FileImage: ...
+
+    @overload
+    async def store(self, *, deliver: Literal["none"], **content: Unpack[StoreParams]) -> Image: ...
+
+    async def store(self, *, deliver: Literal["path", "none"] = "path", **content: Unpack[StoreParams]) -> Image:
+        """Puts an image of the program's own into the cache. With `deliver="none"`, its file may be evicted at once."""
+        request = {**_wire(StoreParams, content, "store"), "deliver": deliver}
+        image: Image = await self._call("store", request, None, self._made_image)
         return image
 
     async def clear(self, **which: Unpack[ClearParams]) -> Cleared:

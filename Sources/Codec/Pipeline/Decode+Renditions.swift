@@ -10,14 +10,15 @@ extension Decode {
     if checks {
       if others > 0, source.decodesAnew { try keepPixels(of: source) } else { try source.readAll() }
     }
-    let renderings = try request.parts.enumerated().map { index, request in
+    /// Nil for a stripped file.
+    var renderings: [Rendering?] = try request.parts.enumerated().map { index, request in
+      if parts[index].rendition.isStripped { return nil }
       let source = try Source(request: request, input: input)
       return try makeRendition(index) { try rendering(of: source, request.transform) }
     }
     // The placeholder is made like a last file.
-    let small = request.wantsPlaceholder ? try smallRendering(of: source) : nil
-    let all = renderings + [small].compactMap { $0 }
-    let cascade = Cascade(all.map(\.layout))
+    if request.wantsPlaceholder { renderings.append(try smallRendering(of: source)) }
+    let cascade = Cascade(renderings.map { $0?.layout })
     if cascade.readers + (facts.contains(.perceptualHash) ? 1 : 0) > 1, source.decodesAnew {
       try keepPixels(of: source)
     }
@@ -27,7 +28,9 @@ extension Decode {
     var files: [Int: (file: EncodedFile, told: Decoded.File)] = [:]
     for step in cascade.steps {
       try makeRendition(step.index) {
-        let rendering = all[step.index]
+        guard let rendering = renderings[step.index] else {
+          return files[step.index] = try stripped(source, parts[step.index])
+        }
         var picture: Picture
         if rendering.layout == nil {
           picture = try rendering.picture()
@@ -53,6 +56,15 @@ extension Decode {
       decoded.renditions.append(told)
       decoded.bytes += file.bytes.count
     }
+  }
+
+  private func stripped(_ source: Source, _ part: CodecRequest.Part) throws -> (EncodedFile, Decoded.File) {
+    // An icon or bitmap that contains another image is not that image.
+    let format = request.format
+    let file = try part.rendition.stripped(input.bytes, format, orientation: part.orientation)
+    let told = Decoded.File(
+      bytes: file.bytes.count, format: format, width: source.width, height: source.height, frames: 1, quality: nil)
+    return (file, told)
   }
 
   /// Decodes the image once for several readers.

@@ -24,6 +24,7 @@ extension Picture {
     let status =
       switch format {
       case .png: cvips_save_png(pointer, &bytes, &count)
+      case .gif: cvips_save_gif(pointer, &bytes, &count)
       case .webp where isLossless: cvips_save_lossless_webp(pointer, &bytes, &count)
       case .webp: cvips_save_webp(pointer, &bytes, &count, quality)
       case .jxl:

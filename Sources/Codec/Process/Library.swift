@@ -63,6 +63,7 @@ enum Library {
     case .jpeg: true
     case .png: has("pngsave_buffer")
     case .webp: has("webpsave_buffer")
+    case .gif: has("gifsave_buffer")
     case .avif: avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE.rawValue) != nil
     case .jxl: has("jxlsave_buffer")
     default: false

@@ -5,7 +5,7 @@ internal import Platform
 ///
 /// `ScanCounter` is not used, because it follows a JPEG that still arrives and stops at files that have no preview.
 package enum JPEGScreening {
-  private static let (startOfScan, endOfImage): (UInt8, UInt8) = (0xDA, 0xD9)
+  static let (startOfScan, endOfImage): (UInt8, UInt8) = (0xDA, 0xD9)
 
   /// The maximum number of scans. Each scan passes over all pixels and may have only a few bytes. Encoders write about
   /// ten.
@@ -61,7 +61,7 @@ package enum JPEGScreening {
   }
 
   /// The byte after the next 0xFF that is not fill. In a scan's data it is 0 or a restart marker.
-  private static func nextMarker(in file: UnsafeRawBufferPointer, from position: inout Int) -> UInt8? {
+  static func nextMarker(in file: UnsafeRawBufferPointer, from position: inout Int) -> UInt8? {
     guard position < file.count,
       let found = memchr(file.baseAddress! + position, 0xFF, file.count - position)
     else { return nil }

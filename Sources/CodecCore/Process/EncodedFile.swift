@@ -20,5 +20,11 @@ package final class EncodedFile {
     self.init(bytes: copy, count: file.count)
   }
 
+  convenience init(copying file: [UInt8]) throws(DecodeError) {
+    guard let copy = malloc(max(1, file.count)) else { throw LibraryError.memory }
+    UnsafeMutableRawBufferPointer(start: copy, count: file.count).copyBytes(from: file)
+    self.init(bytes: copy, count: file.count)
+  }
+
   deinit { free(UnsafeMutableRawPointer(mutating: bytes.baseAddress)) }
 }

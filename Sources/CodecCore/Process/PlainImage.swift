@@ -52,15 +52,23 @@ enum PlainImage {
     _ output: OutputFile?, _ decoded: inout Decoded
   ) throws -> Bool {
     let limit = PixelLimit(request)
-    let pictures = try request.parts.enumerated().map { index, request in
-      try makeRendition(index) { try PlainPicture(request, of: reader.size, limit) }
+    /// Nil for a stripped file.
+    let pictures: [PlainPicture?] = try request.parts.enumerated().map { index, request in
+      if parts[index].rendition.isStripped { return nil }
+      return try makeRendition(index) { try PlainPicture(request, of: reader.size, limit) }
     }
     var next: (any PlainReader)? = reader
     var scaled: [Int: PixelRows] = [:]
     var files: [Int: (file: EncodedFile, quality: Int?)] = [:]
-    for step in Cascade(pictures.map(\.layout)).steps {
+    for step in Cascade(pictures.map { $0?.layout }).steps {
       let isMade = try makeRendition(step.index) {
-        let picture = pictures[step.index]
+        guard let picture = pictures[step.index] else {
+          let part = parts[step.index]
+          files[step.index] = (
+            try part.rendition.stripped(file.bytes, request.format, orientation: part.orientation), nil
+          )
+          return true
+        }
         guard try picture.canBeFile(of: file.bytes) else { return false }
         var rows: PixelRows?
         if let parent = step.parent {
@@ -84,8 +92,9 @@ enum PlainImage {
       decoded.bytes += file.bytes.count
       decoded.renditions.append(
         Decoded.File(
-          bytes: file.bytes.count, format: picture.format, width: picture.geometry.width,
-          height: picture.geometry.height, frames: 1, quality: quality))
+          bytes: file.bytes.count, format: picture?.format ?? request.format,
+          width: picture?.geometry.width ?? reader.size.width, height: picture?.geometry.height ?? reader.size.height,
+          frames: 1, quality: quality))
     }
     return true
   }

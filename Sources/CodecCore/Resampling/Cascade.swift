@@ -50,10 +50,10 @@ extension Rendition {
   package func encoded(
     _ format: ImageFormat, _ maxBytes: Int, mayBeLossless: Bool, _ encode: (Int?) throws -> EncodedFile?
   ) throws -> (file: EncodedFile, quality: Int?)? {
-    if mayBeLossless || format == .png {
+    if mayBeLossless || !format.hasQuality {
       guard let file = try encode(nil) else { return nil }
       if file.bytes.count <= maxBytes { return (file, nil) }
-      if format == .png { throw tooLarge(file.bytes.count, maxBytes) }
+      if !format.hasQuality { throw tooLarge(file.bytes.count, maxBytes) }
     }
     var search = QualitySearch(maxBytes: maxBytes, from: transform.quality ?? format.usualQuality, downTo: minQuality)
     var best: (EncodedFile, Int)?
@@ -65,6 +65,15 @@ extension Rendition {
     }
     guard let best else { throw tooLarge(smallest.bytes, maxBytes, " at quality \(smallest.quality)") }
     return best
+  }
+
+  /// The file of an image without its metadata, if it fits.
+  package func stripped(
+    _ file: UnsafeRawBufferPointer, _ format: ImageFormat, orientation: Int
+  ) throws -> EncodedFile {
+    let stripped = try StrippedFile.make(file, format, orientation: orientation)
+    if let maxBytes, stripped.bytes.count > maxBytes { throw tooLarge(stripped.bytes.count, maxBytes) }
+    return stripped
   }
 
   private func tooLarge(_ bytes: Int, _ maxBytes: Int, _ quality: String = "") -> DecodeError {

@@ -93,6 +93,7 @@ package struct CodecRequest: Sendable, Hashable {
         message[number: "orientation\(index)"] = part.orientation
         message[number: "maxBytes\(index)"] = part.rendition.maxBytes
         message[number: "minQuality\(index)"] = part.rendition.minQuality
+        if part.rendition.isStripped { message[number: "strip\(index)"] = 1 }
       }
     }
     return message
@@ -139,5 +140,6 @@ extension CodecRequest.Part {
     self.orientation = orientation
     rendition = Rendition(
       transform: transform, maxBytes: message[number: "maxBytes\(index)"], minQuality: minQuality)
+    rendition.isStripped = message[number: "strip\(index)"] == 1
   }
 }

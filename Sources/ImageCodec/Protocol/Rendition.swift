@@ -1,6 +1,9 @@
 /// One of the files that a decode makes of an image.
 public struct Rendition: Sendable, Hashable {
+  /// Has no effect on a stripped file.
   public var transform: Transform
+  /// Whether the file is that of the image, without its metadata.
+  public var isStripped = false
   /// The maximum size of the file in bytes; nil for none. The quality is lowered until the file fits.
   public var maxBytes: Int?
   /// The lowest quality that may be tried.

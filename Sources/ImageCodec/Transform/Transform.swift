@@ -17,7 +17,7 @@ public struct Transform: Sendable, Hashable {
 
   public enum Frames: String, Sendable, CaseIterable {
     case first
-    /// All frames of an animation, which is written as WebP.
+    /// All frames of an animation, which is written as WebP, or as GIF if that is asked for.
     case all
   }
 
@@ -84,9 +84,9 @@ public struct Transform: Sendable, Hashable {
   /// The permitted numbers of a focal point.
   public static let fractions = 0.0...1.0
   /// The formats that a decoder may be able to write.
-  public static let writableFormats = keptFormats + [.jxl]
-  /// The formats of sources that a result has without `format`. A JPEG XL must be asked for, because few programs read
-  /// it and some versions of libvips do not write it.
+  public static let writableFormats = keptFormats + [.gif, .jxl]
+  /// The formats of sources that a result has without `format`. A GIF must be asked for, because it has few colours, and
+  /// a JPEG XL, because few programs read it and some versions of libvips do not write it.
   static let keptFormats: [ImageFormat] = [.jpeg, .png, .webp, .avif]
 
   static let usualBackground: UInt32 = 0xFFFFFF
@@ -96,12 +96,16 @@ extension ImageFormat {
   /// The default quality. An AVIF of 60 looks like a JPEG of 80, and is smaller.
   package var usualQuality: Int { self == .avif ? 60 : 80 }
 
+  /// Whether a file in this format can be made smaller by a lower quality.
+  package var hasQuality: Bool { ![.png, .gif].contains(self) }
+
   /// The maximum side of an image in this format.
   package var maxSide: Int {
     switch self {
     case .webp: 16383
     case .avif: 16384
     case .jpeg: 65500
+    case .gif: 65535
     default: Int(Int32.max)
     }
   }
@@ -227,7 +231,7 @@ extension Transform {
   /// Whether the quality has no effect. A WebP of artwork is lossless only if no quality is set.
   private func isUsual(_ quality: Int) -> Bool {
     switch format {
-    case .png: true
+    case .png, .gif: true
     case .jpeg, .avif: quality == format?.usualQuality
     default: false
     }

@@ -127,7 +127,9 @@ extension DecodeCoordinator {
     let response = adding(found, of: decode.candidate).response
     let waiters = end(id)
     let deliveries = waiters.map { waiter in
-      OutputDelivery(orders: waiter.load.request.processing?.outputs ?? [], files: decoded.renditions, path: path)
+      OutputDelivery(
+        orders: waiter.load.request.processing?.outputs ?? [], files: decoded.renditions, path: path,
+        original: response.content)
     }
     for waiter in waiters { waiter.load.timeline.enter(.deliver, at: .now) }
     let storage = storage

@@ -9,6 +9,7 @@ struct OutputDelivery: Sendable {
   let files: [Decoded.File]
   /// The file that has all of them, one after the other.
   let path: String
+  let original: ImageDescription
 
   /// Must run on the disk thread. No target is replaced before all files are complete. Should the system then fail to
   /// rename one of them, those that were renamed are removed.
@@ -21,7 +22,7 @@ struct OutputDelivery: Sendable {
       for (order, file) in zip(orders, files) {
         let bytes = try source.read(at: offset, count: file.bytes)
         offset += Int64(file.bytes)
-        var output = LoadedImage.Output(name: order.name, file: file)
+        var output = LoadedImage.Output(order, file, of: original)
         do throws(StoreError) {
           if let target = order.saveTo {
             let copy = try ReplacementFile(target, mode: 0o666)

@@ -63,12 +63,20 @@ public struct LoadedImage: Sendable {
   /// One of several files made of the image.
   public struct Output: Sendable {
     public var name: String
-    public var file: Decoded.File
+    public var content: ImageDescription
+    /// The quality that a limit of bytes led to.
+    public var quality: Int?
     /// As `LoadedImage.path`.
     public var path: String?
     public var data: [UInt8]?
 
-    init(name: String, file: Decoded.File) { (self.name, self.file) = (name, file) }
+    init(_ order: OutputOrder, _ file: Decoded.File, of original: ImageDescription) {
+      (name, quality) = (order.name, file.quality)
+      let header =
+        order.rendition.isStripped
+        ? original.header : ImageHeader(file.format, width: file.width, height: file.height, frames: file.frames)
+      content = ImageDescription(header, mediaType: file.format.mediaType, byteCount: Int64(file.bytes))
+    }
   }
 
   /// Whether its line contains bytes of an image.

@@ -81,14 +81,9 @@ extension JSONWriter {
   }
 
   private mutating func members(of output: LoadedImage.Output) {
-    let file = output.file
-    member("bytes", file.bytes)
-    member("mediaType", file.format.mediaType)
-    member("format", file.format.rawValue)
-    member("width", file.width)
-    member("height", file.height)
-    if file.frames > 1 { member("frames", file.frames) }
-    if let quality = file.quality { member("quality", quality) }
+    member("bytes", output.content.byteCount)
+    members(of: output.content)
+    if let quality = output.quality { member("quality", quality) }
     if let path = output.path { member("path", path) }
     if let data = output.data { member("data", base64: data) }
   }

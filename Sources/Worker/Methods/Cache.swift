@@ -85,7 +85,7 @@ extension Session {
     guard params.has("url") || params.has("key") else {
       throw .invalidParams(member: "url", "url or key must be given")
     }
-    let request: LoadRequest
+    var request: LoadRequest
     if let url = try params.string("url") {
       request = try LoadParameters.request(for: url, key: params.label("key"), defaults)
     } else {
@@ -97,6 +97,7 @@ extension Session {
     } else {
       content = .bytes(try params.base64("data") ?? [])
     }
+    request.delivery = try params.choice("deliver", StoreDelivery.self) == StoreDelivery.none ? .none : .path
     let url = params.has("url") ? request.url : nil
     loader.put(content, as: request) { [weak self] result in
       switch result {
@@ -105,6 +106,11 @@ extension Session {
       }
     }
   }
+}
+
+/// The values of `deliver` of `store`.
+private enum StoreDelivery: String, CaseIterable {
+  case path, none
 }
 
 extension ClearFilter {

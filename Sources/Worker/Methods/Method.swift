@@ -33,7 +33,7 @@ enum Method: String, CaseIterable {
     case .prioritize: ["id", "url", "group", "slot", "priority"]
     case .pause, .resume, .stats, .metrics: []
     case .query: ["url", "key", "transform"]
-    case .store: ["url", "key", "path", "data"]
+    case .store: ["url", "key", "path", "data", "deliver"]
     case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
     case .release: ["path", "all", "unused"]
     case .configure: Options.runtimeMembers

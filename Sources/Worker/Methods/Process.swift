@@ -81,7 +81,7 @@ enum FileParameters {
 
 /// The files that a load makes of its image, by name (`outputs`).
 enum OutputParameters {
-  private static let known = ["transform", "maxBytes", "minQuality", "deliver", "saveTo", "mode"]
+  private static let known = ["transform", "strip", "maxBytes", "minQuality", "deliver", "saveTo", "mode"]
 
   /// Nil without the parameter.
   static func read(_ params: Parameters) throws(RPCError) -> [OutputOrder]? {
@@ -108,6 +108,12 @@ enum OutputParameters {
   private static func order(_ name: String, _ params: Parameters) throws(RPCError) -> OutputOrder {
     let transform = try TransformParameters.read(params) ?? Transform()
     var rendition = Rendition(transform: transform)
+    if try params.flag("strip") == true {
+      for name in ["transform", "minQuality"] where params.has(name) {
+        throw params.refusal(of: name, "must not be given with strip")
+      }
+      rendition.isStripped = true
+    }
     rendition.maxBytes = try params.integer("maxBytes", in: 1...(1 << 40)).map { Int($0) }
     if let minQuality = try params.integer("minQuality", in: 1...100).map({ Int($0) }) {
       guard rendition.maxBytes != nil else {

@@ -21,8 +21,8 @@ enum TransformParameters {
     transform.format = try params.choice("format", Format.self)?.format
     transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
-    if transform.frames == .all, let format = transform.format, format != .webp {
-      throw params.refusal(of: "frames", "all can only be encoded as webp")
+    if transform.frames == .all, let format = transform.format, ![.webp, .gif].contains(format) {
+      throw params.refusal(of: "frames", "all can only be encoded as webp or gif")
     }
     transform.background = try color(params, "background") ?? transform.background
     transform.blur = try params.number("blur", in: Transform.blurs) ?? 0
@@ -92,7 +92,7 @@ enum TransformParameters {
   private enum Rotation: String, CaseIterable { case auto, none }
 
   private enum Format: String, CaseIterable {
-    case keep, jpeg, png, webp, avif, jxl
+    case keep, jpeg, png, webp, avif, gif, jxl
 
     var format: ImageFormat? { ImageFormat(rawValue: rawValue) }
   }

@@ -1,0 +1,126 @@
+package import ImageCodec
+internal import CDeflate
+
+/// The file of an image without its metadata: no EXIF but the orientation, no XMP, no IPTC, no comment, and nothing after
+/// the image. The pixels, the colour profile and the animation are copied as they are.
+package enum StrippedFile {
+  /// Whether the metadata of files of this format can be removed.
+  package static func supports(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp].contains(format) }
+
+  /// - Parameter orientation: that of the file, 1 to 8, as EXIF tells it.
+  package static func make(
+    _ file: UnsafeRawBufferPointer, _ format: ImageFormat, orientation: Int
+  ) throws(DecodeError) -> EncodedFile {
+    let exif = orientation == 1 ? [] : EXIFReader.data(orientation: orientation)
+    let bytes: [UInt8]
+    switch format {
+    case .jpeg: bytes = try jpeg(file, exif)
+    case .png: bytes = png(file, exif)
+    case .webp: bytes = webp(file, exif)
+    default: throw .unsupportedFormat("strip reads JPEG, PNG and WebP, and the image is \(format.rawValue)")
+    }
+    return try EncodedFile(copying: bytes)
+  }
+
+  // MARK: - JPEG (ITU-T T.81 annex B)
+
+  private static func jpeg(_ file: UnsafeRawBufferPointer, _ exif: [UInt8]) throws(DecodeError) -> [UInt8] {
+    var result: [UInt8] = [0xFF, 0xD8]
+    let content = exif.isEmpty ? [] : Array("Exif\0\0".utf8) + exif
+    let segment = content.isEmpty ? [] : [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content
+    var isFirst = true
+    var position = 2
+    while let marker = JPEGScreening.nextMarker(in: file, from: &position) {
+      if marker == JPEGScreening.endOfImage { return result + [0xFF, 0xD9] }
+      // Markers without a segment, or bytes that are not markers.
+      if marker <= 0x01 || restarts.contains(marker) || marker == 0xD8 { continue }
+      let start = position - 2
+      guard file.count - position >= 2 else { break }
+      position += max(2, Int(file[position]) << 8 | Int(file[position + 1]))
+      if marker == JPEGScreening.startOfScan { position = endOfScan(in: file, from: position) }
+      guard position <= file.count else { break }
+      // JFIF must be the first segment, and EXIF follows it.
+      if isFirst, marker != 0xE0 { result += segment }
+      if keeps(marker, file[(start + 4)..<position]) { result += file[start..<position] }
+      if isFirst, marker == 0xE0 { result += segment }
+      isFirst = false
+    }
+    throw .corrupt("the JPEG is truncated")
+  }
+
+  private static let restarts: ClosedRange<UInt8> = 0xD0...0xD7
+
+  /// The position of the marker after the data of a scan.
+  private static func endOfScan(in file: UnsafeRawBufferPointer, from start: Int) -> Int {
+    var position = start
+    while let marker = JPEGScreening.nextMarker(in: file, from: &position) {
+      if marker != 0, !restarts.contains(marker) { return position - 2 }
+    }
+    return file.count
+  }
+
+  private static func keeps(_ marker: UInt8, _ content: Slice<UnsafeRawBufferPointer>) -> Bool {
+    switch marker {
+    case 0xE0, 0xEE: true
+    case 0xE2: content.starts(with: "ICC_PROFILE\0".utf8)
+    case 0xE1...0xEF, 0xFE: false
+    default: true
+    }
+  }
+
+  // MARK: - PNG (third edition, section 11)
+
+  /// The ancillary chunks that change what is shown.
+  private static let shownChunks = Set(
+    ["tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "cICP", "mDCV", "cLLI", "sBIT", "pHYs", "acTL", "fcTL", "fdAT"])
+
+  private static func png(_ file: UnsafeRawBufferPointer, _ exif: [UInt8]) -> [UInt8] {
+    var result = Array(file.prefix(33))
+    if !exif.isEmpty { result += chunk("eXIf", exif) }
+    for chunk in PNGChunks(file) where chunk.isWhole {
+      let name = String(decoding: file[(chunk.content.lowerBound - 4)..<chunk.content.lowerBound], as: UTF8.self)
+      let isCritical = name.utf8.first.map { $0 & 0x20 == 0 } ?? false
+      if isCritical || shownChunks.contains(name) {
+        result += file[(chunk.content.lowerBound - 8)..<(chunk.content.upperBound + 4)]
+      }
+    }
+    return result
+  }
+
+  private static func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
+    let checked = Array(name.utf8) + content
+    let sum = checked.withUnsafeBytes { libdeflate_crc32(0, $0.baseAddress, $0.count) }
+    return big(UInt32(content.count)) + checked + big(sum)
+  }
+
+  private static func big(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
+
+  // MARK: - WebP (RFC 9649 section 2)
+
+  private static let (exifFlag, xmpFlag): (UInt8, UInt8) = (0x08, 0x04)
+  private static let shownParts = Set(["VP8X", "VP8 ", "VP8L", "ALPH", "ICCP", "ANIM", "ANMF"])
+
+  private static func webp(_ file: UnsafeRawBufferPointer, _ exif: [UInt8]) -> [UInt8] {
+    var body: [UInt8] = []
+    let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+    let whole = UnsafeRawBufferPointer(rebasing: file[..<min(file.count, 8 + length)])
+    for chunk in WebPChunks(of: whole) where shownParts.contains(chunk.name) {
+      let start = body.count
+      body += whole[chunk.whole]
+      guard chunk.name == "VP8X", !chunk.content.isEmpty else { continue }
+      body[start + 8] = body[start + 8] & ~(exifFlag | xmpFlag) | (exif.isEmpty ? 0 : exifFlag)
+    }
+    // Only an extended file can have an orientation.
+    if !exif.isEmpty { body += Array("EXIF".utf8) + little(UInt32(exif.count)) + exif }
+    return Array("RIFF".utf8) + little(UInt32(body.count + 4)) + Array("WEBP".utf8) + body
+  }
+
+  private static func little(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }
+}
+
+extension EXIFReader {
+  /// EXIF data with nothing but an orientation (CIPA DC-008, section 4.6.2): a big-endian TIFF with one field.
+  fileprivate static func data(orientation: Int) -> [UInt8] {
+    Array("MM\0*".utf8) + [0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(orientation), 0, 0, 0, 0, 0, 0]
+  }
+}
