@@ -566,7 +566,7 @@ class Want(TypedDict, total=False):
     formats: Optional[Sequence[Format]]
 
 
-class Output(TypedDict, total=False):
+class OutputParams(TypedDict, total=False):
     """A file to make of an image. See "Several files of one image" in protocol/images.md."""
 
     transform: Optional[Transform]
@@ -583,8 +583,8 @@ class Output(TypedDict, total=False):
 
 
 _Outputs = Annotated[
-    Mapping[str, Output],
-    _Mark(lambda given, name: {key: _wire(Output, each, f"{name}[{key!r}]", "member") for key, each in given.items()}, dict),
+    Mapping[str, OutputParams],
+    _Mark(lambda given, name: {key: _wire(OutputParams, each, f"{name}[{key!r}]", "member") for key, each in given.items()}, dict),
 ]
 
 

@@ -117,7 +117,7 @@ final class ResponseCoordinator {
     }
   }
 
-  /// Passes an operation without a body to the disk thread, where `perform` gives it one: it stores the body if it may be
+  /// Passes an operation without a body to the disk thread. There, `perform` gives it one, stores that if it may be
   /// stored, and serves the loads that wait.
   private func store(
     _ id: JobID, _ job: Job, as draft: StoredResponse, keeping tiers: LoadRequest.Tiers, invalidatesStored: Bool,

@@ -37,8 +37,10 @@ struct RenditionTests {
     var file = try await large.encoded(Self.waves, as: format)
     if format == .jpeg { file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2) }
     let set = set([
-      { ($0.width, $0.height, $0.format) = (90, 90, .jpeg) }, { $0.width = 240 }, { ($0.width, $0.format) = (200, .png) },
-      { ($0.width, $0.height, $0.fit) = (30, 30, .cover) }, { ($0.crop, $0.width) = (.init(x: 8, y: 8, width: 64, height: 64), 32) },
+      { ($0.width, $0.height, $0.format) = (90, 90, .jpeg) }, { $0.width = 240 },
+      { ($0.width, $0.format) = (200, .png) },
+      { ($0.width, $0.height, $0.fit) = (30, 30, .cover) },
+      { ($0.crop, $0.width) = (.init(x: 8, y: 8, width: 64, height: 64), 32) },
       { ($0.width, $0.isOriented) = (60, false) },
     ])
     #expect(try large.task(file, .renditions(set, "a")).libraries == .plain)
@@ -60,10 +62,13 @@ struct RenditionTests {
   func `any format is decoded once for all`(format: ImageFormat) async throws {
     let file: [UInt8]
     switch format {
-    case .svg: file = Array(#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><circle r="9"/></svg>"#.utf8)
+    case .svg:
+      file = Array(#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><circle r="9"/></svg>"#.utf8)
     default: file = try await large.encoded(Self.waves, as: format)
     }
-    let set = set([{ ($0.width, $0.format) = (32, .png) }, { ($0.width, $0.format) = (16, .webp) }, { $0.format = .jpeg }])
+    let set = set([
+      { ($0.width, $0.format) = (32, .png) }, { ($0.width, $0.format) = (16, .webp) }, { $0.format = .jpeg },
+    ])
     var full = set
     (full.checks, full.facts) = (true, [.perceptualHash])
     let (decoded, made) = try await files(file, full, placeholder: true, in: decoding)
@@ -134,7 +139,8 @@ struct RenditionTests {
 
   @Test func `a GIF is written, with all frames of an animation`() async throws {
     let animation = try await decoding.encoded(
-      Build.gif(8, 6, frames: 3, frameSize: (8, 6), colors: 4), .with { ($0.frames, $0.format) = (.all, .gif) }).1
+      Build.gif(8, 6, frames: 3, frameSize: (8, 6), colors: 4), .with { ($0.frames, $0.format) = (.all, .gif) }
+    ).1
     let header = try Decoding.header(animation)
     #expect((header.format, header.frames, header.width) == (.gif, 3, 8))
     let still = try await decoding.encoded(Self.waves, .with { ($0.width, $0.format, $0.quality) = (40, .gif, 7) }).1
