@@ -29,6 +29,7 @@ from bomb_files import SMALL, bombs, giants, harmless, png
 from chaos_session import default_worker
 from origin_process import PATIENCE, Origin
 from processes import Watched, children, descendants
+from wire import Wire
 
 SEED = int(os.environ.get("DECODER_SEED") or SystemRandom().randrange(1 << 32))
 IMAGES = int(os.environ.get("DECODER_IMAGES", "4000"))
@@ -338,6 +339,32 @@ class Decoders(unittest.TestCase):
         self.assertEqual(answers, {request: "decoderCrashed", **{number: "result" for number in waiting}})
         self.assertEqual(worker.call("stats")["result"]["decoders"]["crashed"], 2)
         self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+    def test_a_decode_that_computes_too_long_is_refused_with_its_times(self) -> None:
+        worker = self.worker("--decoders", "1", "--decode-timeout", "500ms")
+        self.store_long(worker)
+        answer = worker.call("load", url=NOWHERE, key="long", transform={"width": 7000, "blur": 20, "format": "webp"})
+        self.assertEqual(outcome(answer), "decodeTimeout")
+        Wire().check_error(answer["error"])
+        data = answer["error"]["data"]
+        self.assertFalse(data["retryable"])
+        self.assertGreaterEqual(data["cpuMs"], 500)
+        self.assertIn("wallMs", data)
+        self.assertEqual(worker.call("stats")["result"]["decoders"]["timedOut"], 1)
+        self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+    def test_many_workers_that_decode_at_once_refuse_no_image(self) -> None:
+        # A decode takes a fraction of this, but waits for those of the other workers.
+        workers = [self.worker("--decode-timeout", "3s") for _ in range(8)]
+        self.store_long(workers[0])
+        loads = 2
+        for number, worker in enumerate(workers):
+            for load in range(loads):
+                # No two of the results are the same variant.
+                transform = {"width": 2000 + number * loads + load, "blur": 8, "format": "webp"}
+                worker.send("load", url=NOWHERE, key="long", transform=transform)
+        outcomes = Counter(outcome(worker.receive()) for worker in workers for _ in range(loads))
+        self.assertEqual(outcomes, {"result": len(workers) * loads})
 
     def test_decoders_that_are_behind_hold_back_only_what_is_for_them(self) -> None:
         origin = self.exits.enter_context(Origin())

@@ -678,6 +678,9 @@ export interface ErrorData {
   status?: number;
   phase?: "connect" | "firstByte" | "idle" | "slow" | "deadline";
   retryAfterMs?: number;
+  /** Processor time and elapsed time of a decode that ended with decodeTimeout. */
+  cpuMs?: number;
+  wallMs?: number;
   originDown?: true;
   /** The rule of robots.txt or the header field that does not allow the load. */
   rule?: string;

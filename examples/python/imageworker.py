@@ -282,7 +282,7 @@ class DecoderCrashed(ContentError):
 
 
 class DecodeTimeout(ContentError):
-    """Decoding took longer than `decode_timeout`."""
+    """Decoding used more processor time than `decode_timeout`, or, if it is retryable, waited too long for the processor."""
 
 
 class DigestMismatch(ContentError):

@@ -93,8 +93,10 @@ public struct DecodeTicket: Sendable, Hashable {
 public struct DecoderSettings: Sendable, Hashable {
   /// The maximum number of images that are decoded at once, at least 1.
   public var count: Int
-  /// The time limit of one decode, after which its child process is killed.
+  /// The processor time of one decode, after which its child process is killed.
   public var timeout: Duration
+  /// The elapsed time of one decode after which its child process is killed in any case.
+  public var elapsedLimit: Duration
   /// The path of the decoder of every image; nil for `imageworker-plain` and `imageworker-codec` beside the running
   /// executable.
   public var executable: String?
@@ -108,11 +110,13 @@ public struct DecoderSettings: Sendable, Hashable {
   /// default.
   public var lifetime: Int
 
+  /// - Parameter elapsedLimit: nil for ten times the timeout, and at least a minute.
   public init(
-    count: Int, timeout: Duration = .seconds(10), executable: String? = nil, pixelBudget: Int = 100_000_000,
-    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), lifetime: Int = 1
+    count: Int, timeout: Duration = .seconds(10), elapsedLimit: Duration? = nil, executable: String? = nil,
+    pixelBudget: Int = 100_000_000, memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), lifetime: Int = 1
   ) {
     (self.count, self.timeout, self.executable) = (count, timeout, executable)
+    self.elapsedLimit = elapsedLimit ?? max(.seconds(60), timeout * 10)
     (self.pixelBudget, self.memoryLimit) = (pixelBudget, memoryLimit)
     (self.idleTime, self.lifetime) = (idleTime, lifetime)
   }
@@ -138,6 +142,7 @@ public struct DecoderStatistics: Sendable, Hashable {
   public var failed = 0
   /// The number of child processes that ended during a decode.
   public var crashed = 0
+  /// The number of decodes that were ended at one of their limits.
   public var timedOut = 0
   /// The active sandbox mechanisms of the decoders: some of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`.
   /// Empty before the first decoder.

@@ -80,9 +80,12 @@ extension PoolLoop {
     do throws(DecodeError) {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
+      let limits = DecodeLimits(
+        start: now, usedBefore: process.processorTime ?? .zero, processorTime: settings.timeout,
+        elapsedTime: settings.elapsedLimit, processors: Processors.count)
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, task: task, isolation: settings.isolation(of: task), files: try TaskFiles(task), started: now,
-        deadline: now.advanced(by: settings.timeout))
+        ticket: ticket, task: task, isolation: settings.isolation(of: task), files: try TaskFiles(task), limits: limits,
+        due: now)
       if !process.start(assignment) { handleLoss(of: process, .ended) }
     } catch {
       process.activity = .idle(since: now)
@@ -98,11 +101,13 @@ extension PoolLoop {
     case .reply(let reply):
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
+      case (.busy, .started(let child)), (.idle, .started(let child)): process.childHasStarted(child)
       case (.busy, .ended(let child, let status)): handleEnd(of: child, status, process)
       // A child that waited for another image.
       case (.idle, .ended): process.forgetChild()
       default: handleLoss(of: process, .invalidReply)
       }
+      if process.socket.hasMore { listen(to: process) }
     }
   }
 
@@ -123,7 +128,8 @@ extension PoolLoop {
     case .nothing: break
     // The parent tells the reason.
     case .closed: process.childHasClosed()
-    case .invalid, .reply(.ready), .reply(.ended): process.killChild(.invalidReply, now: now)
+    case .invalid, .reply(.ready), .reply(.started), .reply(.ended): process.killChild(.invalidReply, now: now)
+    case .reply where socket.hasMore: process.killChild(.invalidReply, now: now)
     // Earlier images may have left too little memory; a new child has all that is allowed.
     case .reply(.failed(.outOfMemory)) where process.childIsUsed: process.killChild(.memory, now: now)
     case .reply(let reply):
@@ -148,8 +154,8 @@ extension PoolLoop {
     switch (assignment.kill, assignment.reply) {
     case (nil, let reply?) where status == 0 && accept(reply, to: assignment, of: process): break
     case (.cancelled?, _): release(process, hasFailed: true)
-    case (.timedOut?, _):
-      report(.timedOut)
+    case (.timedOut(let limit)?, _):
+      report(.timedOut(limit))
       release(process, hasFailed: true)
     case (.memory?, _): retry(assignment, in: process)
     case (let kill, let reply):
@@ -179,7 +185,7 @@ extension PoolLoop {
       assignment.files.discardOutput()
       pending[assignment.ticket]?.needed = libraries
       requeue(assignment.ticket)
-    case .ready, .ended: return false
+    case .ready, .started, .ended: return false
     }
     return true
   }
@@ -211,7 +217,7 @@ extension PoolLoop {
     guard let observer, case .busy(let assignment) = process.activity else { return }
     observer(
       DecoderActivity(
-        decoder: process.number, task: assignment.task.output.name, start: assignment.started, end: .now,
+        decoder: process.number, task: assignment.task.output.name, start: assignment.limits.start, end: .now,
         hasFailed: hasFailed))
   }
 

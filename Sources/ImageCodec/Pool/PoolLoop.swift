@@ -144,14 +144,21 @@ final class PoolLoop {
       case .starting:
         // Another start would take as long.
         failedStarts[process.libraries] = Self.maxFailedStarts
-        handleLoss(of: process, .timedOut)
-      case .busy(let assignment) where assignment.kill == nil:
-        process.killChild(.timedOut, now: now)
-        assignment.files.discardOutput()
-        statistics.timedOut += 1
-        finish(assignment.ticket, .failure(.timedOut))
-      case .busy: handleLoss(of: process, .timedOut)
+        handleLoss(of: process, .timedOut(.elapsedTime))
+      case .busy(let assignment) where assignment.kill == nil: checkLimits(assignment, of: process)
+      case .busy: handleLoss(of: process, .timedOut(.elapsedTime))
       }
+    }
+  }
+
+  private func checkLimits(_ assignment: DecoderProcess.Assignment, of process: DecoderProcess) {
+    switch assignment.limits.check(at: now, used: process.processorTime) {
+    case .within(let next): process.check(at: next)
+    case .exceeded(let timeout):
+      process.killChild(.timedOut(timeout.limit), now: now)
+      assignment.files.discardOutput()
+      statistics.timedOut += 1
+      finish(assignment.ticket, .failure(.timedOut(timeout)))
     }
   }
 

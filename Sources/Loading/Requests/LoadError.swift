@@ -1,4 +1,5 @@
 internal import HTTPTypes
+public import ImageCodec
 
 /// The reason why a load failed.
 public struct LoadError: Error, Sendable {
@@ -37,6 +38,8 @@ public struct LoadError: Error, Sendable {
   public var rule: String?
   /// For `invalidParams`: the parameter at fault.
   public var member: String?
+  /// For `decodeTimeout`: the limit that the decode reached, and its times.
+  public var decodeTimeout: DecodeTimeout?
   /// The times of the load that ended with it; the last phase is the one in which it failed.
   public var timeline: LoadTimeline?
 
@@ -71,6 +74,7 @@ public struct LoadError: Error, Sendable {
     case .resolve: isUnanswered
     case .timeout: phase != .deadline
     case .http: status.map(Self.mayPass) ?? false
+    case .decodeTimeout: decodeTimeout?.limit == .elapsedTime
     default: false
     }
   }

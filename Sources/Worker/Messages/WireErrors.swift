@@ -1,3 +1,4 @@
+internal import ImageCodec
 internal import LineRPC
 internal import Loading
 
@@ -48,6 +49,10 @@ enum WireErrors {
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }
     if let retryAfter = error.retryAfter { details.set("retryAfterMs", .integer(retryAfter.milliseconds)) }
     if let member = error.member { details.set("member", .string(member)) }
+    if let timeout = error.decodeTimeout {
+      if let time = timeout.processorTime { details.set("cpuMs", .integer(time.milliseconds)) }
+      details.set("wallMs", .integer(timeout.elapsedTime.milliseconds))
+    }
     if let timeline = error.timeline { details.set("timing", .object(timeline.members)) }
     if let response = error.response { details.set("response", ResponseFields.json(response)) }
     return RPCError(

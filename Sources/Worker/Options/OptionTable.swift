@@ -134,7 +134,9 @@ struct OptionDefinition: Sendable {
     .init(
       "decoder-lifetime", "N", .count(\.decoderLifetime, 1...1_000_000), runtime: false,
       "images that a decoder process decodes before it ends [1]"),
-    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "max. time for a decode; 0 is unlimited [10s]"),
+    .init(
+      "decode-timeout", "DURATION", .duration(\.decodeTimeout),
+      "max. processor time for a decode; 0 is unlimited [10s]"),
     .init(
       "min-free", "PERCENT", .percent(\.minFree),
       "free space below which the disk tier shrinks; the % is optional [5%]"),

@@ -28,7 +28,8 @@ struct CodecMessageTests {
       CodecReply.ready(
         CodecFormats(decode: [.png, .gif], encode: [.jpeg], libraries: ["libvips 8.14.1"]),
         sandbox: ["seccomp", "rlimits"]),
-      .done(decoded), .failed(.corrupt("it ends too early")), .failed(.tooManyPixels("")),
+      .started(12), .ended(12, status: 9), .done(decoded), .failed(.corrupt("it ends too early")),
+      .failed(.tooManyPixels("")),
     ] {
       var bytes = reply.message.bytes
       let message = try #require(CodecMessage(takenFrom: &bytes))
