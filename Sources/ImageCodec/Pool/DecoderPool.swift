@@ -10,10 +10,15 @@ public import Platform
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
-  /// - Parameter onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which
-  ///   must not be blocked.
-  public init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }) {
-    mailbox = PoolMailbox(settings, onFailure: onFailure)
+  /// - Parameters:
+  ///   - sharedDecodes: nil if the pool shares the number of decodes with no other.
+  ///   - onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which must not
+  ///     be blocked.
+  public init(
+    _ settings: DecoderSettings, sharedDecodes: (any SharedDecodes)? = nil,
+    onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+  ) {
+    mailbox = PoolMailbox(settings, sharedDecodes: sharedDecodes, onFailure: onFailure)
   }
 
   deinit { mailbox.post(.shutDown) }
@@ -91,7 +96,7 @@ public struct DecodeTicket: Sendable, Hashable {
 
 /// The limits of the decoder pool.
 public struct DecoderSettings: Sendable, Hashable {
-  /// The maximum number of images that are decoded at once, at least 1.
+  /// The maximum number of images that are decoded at once, at least 1; in all pools that share it.
   public var count: Int
   /// The processor time of one decode, after which its child process is killed.
   public var timeout: Duration

@@ -3,16 +3,39 @@ internal import Platform
 /// Starts processes, assigns tasks to them, and handles their results and their ends.
 extension PoolLoop {
   func dispatch() {
+    nextTry = nil
     if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
     while let ticket = queue.nextThatFits(), processes.count(where: \.isBusy) < maxCount {
       guard let process = readyProcess(for: ticket) else { break }
+      guard mayWork() else { return }
       _ = queue.dequeue()
       assign(ticket, to: process)
     }
     guard let next = queue.nextThatFits().map({ libraries(for: $0) }) else { return }
     let starting = processes.count { ($0.isStarting || $0.isRetiring) && $0.libraries.include(next) }
     var wanted = queue.waitingCount - starting
-    while wanted > 0, launch(with: next) != nil { wanted -= 1 }
+    // Beyond the maximum, a decoder of the other kind starts before its turn.
+    while wanted > 0, working >= maxCount || mayWork(), launch(with: next) != nil { wanted -= 1 }
+  }
+
+  /// The number of decoders that decode or start.
+  private var working: Int { processes.count { $0.isBusy || $0.isStarting } }
+
+  /// Whether one more decoder may work, next to those of other pools. If not, the loop tries again soon.
+  private func mayWork() -> Bool {
+    guard let sharedDecodes = mailbox.sharedDecodes else { return true }
+    sharedCount = working + 1
+    if sharedDecodes.begin(sharedCount, limit: maxCount) { return true }
+    sharedCount -= 1
+    nextTry = now.advanced(by: Self.sharingPause)
+    return false
+  }
+
+  /// Tells the other pools how many decoders work.
+  func recordWorking() {
+    guard let sharedDecodes = mailbox.sharedDecodes, sharedCount != working else { return }
+    sharedCount = working
+    sharedDecodes.record(sharedCount)
   }
 
   private var maxCount: Int { max(1, settings.count) }

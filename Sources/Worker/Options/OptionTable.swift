@@ -130,7 +130,7 @@ struct OptionDefinition: Sendable {
       "max. width x height x frames, decoded or encoded; K, M, G are powers of 1000 here [100M]"),
     .init(
       "decoders", "N", .count(\.decoders, 0...1024), runtime: false,
-      "images that are decoded at once; 0 is one per core [0]"),
+      "images that are decoded at once, by all workers of the cache directory; 0 is one per core [0]"),
     .init(
       "decoder-lifetime", "N", .count(\.decoderLifetime, 1...1_000_000), runtime: false,
       "images that a decoder process decodes before it ends [1]"),

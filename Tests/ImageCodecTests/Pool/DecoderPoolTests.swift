@@ -1,6 +1,7 @@
 import Foundation
 import ImageCodec
 import Testing
+import Threads
 
 /// The pool with decoders that misbehave: scripts that implement the decoder's side of the sockets.
 struct DecoderPoolTests {
@@ -25,7 +26,7 @@ struct DecoderPoolTests {
   private func decoding(
     _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), elapsedLimit: Duration? = nil,
     start: String = ":", lifetime: Int = 1, idleTime: Duration = .seconds(3600),
-    onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+    sharedDecodes: (any SharedDecodes)? = nil, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws -> (Decoding, String) {
     let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
@@ -49,7 +50,7 @@ struct DecoderPoolTests {
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
     let decoding = try Decoding(
       count: count, timeout: timeout, elapsedLimit: elapsedLimit, executable: path, lifetime: lifetime,
-      idleTime: idleTime, onFailure: onFailure)
+      idleTime: idleTime, sharedDecodes: sharedDecodes, onFailure: onFailure)
     return (decoding, here)
   }
 
@@ -381,6 +382,64 @@ struct DecoderPoolTests {
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await outcomes == Array(repeating: true, count: 9))
     #expect(try parents(here).count == 3)
+  }
+
+  @Test func `while other pools use all decodes, the pool runs one at a time`() async throws {
+    let others = OtherDecodes(3)
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go-$$\" ]; do sleep 0.01; done; \(Self.answer)", count: 3,
+      sharedDecodes: others)
+    let image = Self.image
+    async let outcomes = withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<5 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    func busy() -> [String] {
+      ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).filter { $0.hasPrefix("busy") }
+    }
+    func finish(_ file: String) {
+      _ = FileManager.default.createFile(
+        atPath: "\(here)/\(file.replacing("busy", with: "go"))", contents: nil)
+    }
+    while busy().isEmpty || others.refusals == 0 { await Task.yield() }
+    #expect((busy().count, decoding.pool.statistics.busy) == (1, 1))
+    #expect(try parents(here).count == 1, "no other decoder starts")
+    finish(busy()[0])
+    while busy().count < 2 { await Task.yield() }
+    #expect(decoding.pool.statistics.busy == 1)
+    others.count = 0
+    while busy().count < 4 { await Task.yield() }
+    #expect(decoding.pool.statistics.busy == 3)
+    while busy().count < 5 { for file in busy() { finish(file) } }
+    for file in busy() { finish(file) }
+    #expect(await outcomes == Array(repeating: true, count: 5))
+    decoding.pool.shutDown()
+    #expect(others.recorded == 0)
+  }
+
+  /// Other pools, which run a number of decodes.
+  private final class OtherDecodes: SharedDecodes {
+    private let state: Locked<(count: Int, recorded: Int, refusals: Int)>
+
+    init(_ count: Int) { state = Locked((count, 0, 0)) }
+
+    var count: Int {
+      get { state.withLock { $0.count } }
+      set { state.withLock { $0.count = newValue } }
+    }
+    var recorded: Int { state.withLock { $0.recorded } }
+    var refusals: Int { state.withLock { $0.refusals } }
+
+    func begin(_ count: Int, limit: Int) -> Bool {
+      state.withLock { state in
+        let begins = count == 1 || count + state.count <= limit
+        state.recorded = begins ? count : count - 1
+        if !begins { state.refusals += 1 }
+        return begins
+      }
+    }
+
+    func record(_ count: Int) { state.withLock { $0.recorded = count } }
   }
 
   @Test func `a decoder loads the libraries of its first image, and one with all serves every image`() async throws {

@@ -28,13 +28,14 @@ final class Decoding: Sendable {
   init(
     count: Int = 1, timeout: Duration = .seconds(3600), elapsedLimit: Duration? = nil, budget: Int = 100_000_000,
     memory: Int = 2 << 30, executable: String? = nil, lifetime: Int = 1, idleTime: Duration = .seconds(3600),
-    onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+    sharedDecodes: (any SharedDecodes)? = nil, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws {
     (isShared, directory) = (false, try Self.newDirectory())
     pool = DecoderPool(
       DecoderSettings(
         count: count, timeout: timeout, elapsedLimit: elapsedLimit, executable: executable, pixelBudget: budget,
-        memoryLimit: memory, idleTime: idleTime, lifetime: lifetime), onFailure: onFailure)
+        memoryLimit: memory, idleTime: idleTime, lifetime: lifetime), sharedDecodes: sharedDecodes, onFailure: onFailure
+    )
   }
 
   deinit {
