@@ -353,6 +353,14 @@ class Decoders(unittest.TestCase):
         self.assertEqual(worker.call("stats")["result"]["decoders"]["timedOut"], 1)
         self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
 
+    def test_an_image_that_needs_more_memory_than_a_decoder_may_have_is_refused(self) -> None:
+        transform = {"width": 8000, "blur": 20, "format": "png"}
+        for memory, expected in (("128M", "tooManyPixels"), ("1G", "result")):
+            with self.subTest(memory):
+                worker = self.worker("--decoders", "1", "--decode-timeout", "10m", "--decode-memory", memory)
+                self.store_long(worker)
+                self.assertEqual(worker.load("long", transform=transform), expected)
+
     def test_workers_share_the_number_of_decoders(self) -> None:
         busy, other = [self.worker("--decoders", "2", "--decode-timeout", "10m") for _ in range(2)]
         self.store_long(busy, 6000)  # so that the limit of pixels in decoding allows two
@@ -365,9 +373,10 @@ class Decoders(unittest.TestCase):
         request, third = self.begin_long_decode(other, [], 5700)
         os.kill(third, signal.SIGSTOP)
         waiting = other.send("load", url=NOWHERE, key="harmless", transform={"width": 4})
+        # If it were answered, this would fail.
+        while "imageworker_decodes_waiting 1\n" not in other.call("metrics")["result"]["text"]:
+            time.sleep(0.01)
         # A worker that is killed holds no decoder, as soon as its peers look: they do when they work.
-        figures = other.call("metrics")["result"]["text"]
-        self.assertIn("imageworker_decodes_waiting 1\n", figures)
         busy.process.kill()
         busy.process.wait()
         begun = time.monotonic()

@@ -264,6 +264,8 @@ export interface StartOptions {
   decoders?: number;
   /** Images that a decoder process decodes before it ends; 1 by default. */
   decoderLifetime?: number;
+  /** Maximum bytes of memory of a decoder process; 2 GiB by default. */
+  decodeMemory?: number;
   cookies?: string;
   robots?: "obey" | "ignore";
   metricsFile?: string;

@@ -732,6 +732,8 @@ class StartOptions(Options, total=False):
     decoders: Optional[int]
     decoder_lifetime: Optional[int]
     """Images that a decoder process decodes before it ends; 1 by default."""
+    decode_memory: Optional[int]
+    """Maximum bytes of memory of a decoder process; 2 GiB by default."""
     cookies: Optional[StrPath]
     robots: Optional[Literal["obey", "ignore"]]
     metrics_file: Optional[StrPath]

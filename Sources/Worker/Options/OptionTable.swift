@@ -70,6 +70,8 @@ struct OptionDefinition: Sendable {
   }
 
   private static let anySize: ClosedRange<Int64> = 0...(1 << 60)
+  /// The libraries need 48 MB, and a HEIC of 12 megapixels 112 MB with them.
+  private static let minDecodeMemory: Int64 = 128 << 20
 
   /// All options of the worker, in the order of `--help`. No other place lists them.
   static let all: [OptionDefinition] = [
@@ -137,6 +139,9 @@ struct OptionDefinition: Sendable {
     .init(
       "decode-timeout", "DURATION", .duration(\.decodeTimeout),
       "max. processor time for a decode; 0 is unlimited [10s]"),
+    .init(
+      "decode-memory", "SIZE", .size(\.decodeMemory, minDecodeMemory...1 << 60), runtime: false,
+      "max. memory of a decoder process, from 128M [2G]"),
     .init(
       "min-free", "PERCENT", .percent(\.minFree),
       "free space below which the disk tier shrinks; the % is optional [5%]"),
