@@ -6,8 +6,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#ifdef __APPLE__
+#include <libproc.h>
+#include <mach/mach_time.h>
+#endif
 
 #ifdef __linux__
 #include <sys/auxv.h>
@@ -82,6 +89,22 @@ static inline int csystem_wait(pid_t child, int *status, int descriptor) {
     if (ppoll(&watched, 1, NULL, &none) > 0) return 1;
   }
   return 0;
+}
+
+/// The processor time in nanoseconds of all threads of a process, those that have ended included. -1 if the system does
+/// not tell it.
+static inline int64_t csystem_processor_time(pid_t process) {
+#ifdef __APPLE__
+  struct rusage_info_v0 usage;
+  mach_timebase_info_data_t unit;
+  if (proc_pid_rusage(process, RUSAGE_INFO_V0, (rusage_info_t *)&usage) || mach_timebase_info(&unit)) return -1;
+  return (int64_t)((usage.ri_user_time + usage.ri_system_time) * unit.numer / unit.denom);
+#else
+  clockid_t clock;
+  struct timespec time;
+  if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time)) return -1;
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+#endif
 }
 
 #ifdef __linux__

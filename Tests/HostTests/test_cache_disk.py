@@ -174,7 +174,7 @@ class CacheDisk(unittest.TestCase):
         self.assertEqual(self.load(self.worker(cache), "kept-1L"), "disk")
 
     def test_a_board_or_an_index_that_is_cut_short_costs_no_load(self) -> None:
-        for file in ("board-2", "index.sqlite", "index.sqlite-wal"):
+        for file in ("board-3", "index.sqlite", "index.sqlite-wal"):
             with self.subTest(file):
                 cache = self.folder / file
                 workers = [self.worker(cache), self.worker(cache)]
@@ -187,7 +187,7 @@ class CacheDisk(unittest.TestCase):
                     for worker in workers:
                         self.load(worker, name)
                 for worker in workers:
-                    self.assertLessEqual(len(worker.log()), 0 if file == "board-2" else 1, worker.log())
+                    self.assertLessEqual(len(worker.log()), 0 if file == "board-3" else 1, worker.log())
                     worker.__exit__()
 
     def test_files_that_are_missing_or_not_what_they_were_are_loaded_again(self) -> None:

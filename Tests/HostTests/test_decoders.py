@@ -29,6 +29,7 @@ from bomb_files import SMALL, bombs, giants, harmless, png
 from chaos_session import default_worker
 from origin_process import PATIENCE, Origin
 from processes import Watched, children, descendants
+from wire import Wire
 
 SEED = int(os.environ.get("DECODER_SEED") or SystemRandom().randrange(1 << 32))
 IMAGES = int(os.environ.get("DECODER_IMAGES", "4000"))
@@ -284,9 +285,9 @@ class Decoders(unittest.TestCase):
             # A thread does not exist in a child, and may hold a lock at the fork.
             self.assertEqual(len(os.listdir(f"/proc/{parent}/task")), 1)
 
-    def begin_long_decode(self, worker: Worker, others: list[int]) -> tuple[int, int]:
+    def begin_long_decode(self, worker: Worker, others: list[int], width: int = 7000) -> tuple[int, int]:
         """The request, and the decoder that is in the middle of it and not one of the others."""
-        request = worker.send("load", url=NOWHERE, key="long", transform={"width": 7000, "blur": 20, "format": "webp"})
+        request = worker.send("load", url=NOWHERE, key="long", transform={"width": width, "blur": 20, "format": "webp"})
         return request, self.busy(worker, others)
 
     def busy(self, worker: Worker, others: list[int]) -> int:
@@ -301,9 +302,9 @@ class Decoders(unittest.TestCase):
             time.sleep(0.01)
         raise AssertionError("no decoder works")
 
-    def store_long(self, worker: Worker) -> None:
-        rows = zlib.compress(bytes((9000 // 8 + 1) * 9000))
-        self.store(worker, "long", png(9000, rows))
+    def store_long(self, worker: Worker, side: int = 9000) -> None:
+        rows = zlib.compress(bytes((side // 8 + 1) * side))
+        self.store(worker, "long", png(side, rows))
         self.store(worker, "harmless", harmless())
         self.assertEqual(worker.load("harmless", **SMALL), "result")
 
@@ -338,6 +339,68 @@ class Decoders(unittest.TestCase):
         self.assertEqual(answers, {request: "decoderCrashed", **{number: "result" for number in waiting}})
         self.assertEqual(worker.call("stats")["result"]["decoders"]["crashed"], 2)
         self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+    def test_a_decode_that_computes_too_long_is_refused_with_its_times(self) -> None:
+        worker = self.worker("--decoders", "1", "--decode-timeout", "500ms")
+        self.store_long(worker)
+        answer = worker.call("load", url=NOWHERE, key="long", transform={"width": 7000, "blur": 20, "format": "webp"})
+        self.assertEqual(outcome(answer), "decodeTimeout")
+        Wire().check_error(answer["error"])
+        data = answer["error"]["data"]
+        self.assertFalse(data["retryable"])
+        self.assertGreaterEqual(data["cpuMs"], 500)
+        self.assertIn("wallMs", data)
+        self.assertEqual(worker.call("stats")["result"]["decoders"]["timedOut"], 1)
+        self.assertEqual(worker.load("harmless", transform={"width": 3}), "result")
+
+    def test_an_image_that_needs_more_memory_than_a_decoder_may_have_is_refused(self) -> None:
+        transform = {"width": 8000, "blur": 20, "format": "png"}
+        for memory, expected in (("128M", "tooManyPixels"), ("1G", "result")):
+            with self.subTest(memory):
+                worker = self.worker("--decoders", "1", "--decode-timeout", "10m", "--decode-memory", memory)
+                self.store_long(worker)
+                self.assertEqual(worker.load("long", transform=transform), expected)
+
+    def test_workers_share_the_number_of_decoders(self) -> None:
+        busy, other = [self.worker("--decoders", "2", "--decode-timeout", "10m") for _ in range(2)]
+        self.store_long(busy, 6000)  # so that the limit of pixels in decoding allows two
+        self.assertEqual(other.load("harmless", transform={"width": 5}), "result")
+        decoders: list[int] = []
+        for width in (5900, 5800):
+            decoders.append(self.begin_long_decode(busy, decoders, width)[1])
+            os.kill(decoders[-1], signal.SIGSTOP)
+        # The first decode of a worker never waits.
+        request, third = self.begin_long_decode(other, [], 5700)
+        os.kill(third, signal.SIGSTOP)
+        waiting = other.send("load", url=NOWHERE, key="harmless", transform={"width": 4})
+        # If it were answered, this would fail.
+        while "imageworker_decodes_waiting 1\n" not in other.call("metrics")["result"]["text"]:
+            time.sleep(0.01)
+        # A worker that is killed holds no decoder, as soon as its peers look: they do when they work.
+        busy.process.kill()
+        busy.process.wait()
+        begun = time.monotonic()
+        answers: list[int] = []
+        while waiting not in answers and time.monotonic() - begun < PATIENCE:
+            path = self.folder / "harmless"
+            number = other.send("store", key=f"other-{time.monotonic()}", path=str(path))
+            while number not in answers:
+                answers.append(other.receive()["id"])
+        self.assertIn(waiting, answers)
+        self.assertNotIn(request, answers)
+
+    def test_many_workers_that_decode_at_once_refuse_no_image(self) -> None:
+        # A decode takes a fraction of this, but waits for those of the other workers.
+        workers = [self.worker("--decode-timeout", "3s") for _ in range(8)]
+        self.store_long(workers[0], 6000)
+        loads = 2
+        for number, worker in enumerate(workers):
+            for load in range(loads):
+                # No two of the results are the same variant.
+                transform = {"width": 2000 + number * loads + load, "blur": 8, "format": "webp"}
+                worker.send("load", url=NOWHERE, key="long", transform=transform)
+        outcomes = Counter(outcome(worker.receive()) for worker in workers for _ in range(loads))
+        self.assertEqual(outcomes, {"result": len(workers) * loads})
 
     def test_decoders_that_are_behind_hold_back_only_what_is_for_them(self) -> None:
         origin = self.exits.enter_context(Origin())

@@ -311,6 +311,8 @@ export interface StartOptions {
   decoders?: number;
   /** Images that a decoder process decodes before it ends; 1 by default. */
   decoderLifetime?: number;
+  /** Maximum bytes of memory of a decoder process; 2 GiB by default. */
+  decodeMemory?: number;
   cookies?: string;
   /** The folder below which files of `process` and `store` must be. */
   files?: string;
@@ -791,6 +793,9 @@ export interface ErrorData {
   status?: number;
   phase?: "connect" | "firstByte" | "idle" | "slow" | "deadline";
   retryAfterMs?: number;
+  /** Processor time and elapsed time of a decode that ended with decodeTimeout. */
+  cpuMs?: number;
+  wallMs?: number;
   originDown?: true;
   /** The rule of robots.txt or the header field that does not allow the load. */
   rule?: string;

@@ -226,6 +226,7 @@ const workerOptions = {
   maxPixels: count,
   decoders: count,
   decoderLifetime: count,
+  decodeMemory: bytes,
   decodeTimeoutMs: milliseconds,
   minFree: option("a whole number of percent", isCount),
   verify: text,

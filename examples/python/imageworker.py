@@ -290,7 +290,7 @@ class DecoderCrashed(ContentError):
 
 
 class DecodeTimeout(ContentError):
-    """Decoding took longer than `decode_timeout`."""
+    """Decoding used more processor time than `decode_timeout`, or, if it is retryable, waited too long for the processor."""
 
 
 class DigestMismatch(ContentError):
@@ -786,6 +786,8 @@ class StartOptions(Options, total=False):
     decoders: Optional[int]
     decoder_lifetime: Optional[int]
     """Images that a decoder process decodes before it ends; 1 by default."""
+    decode_memory: Optional[int]
+    """Maximum bytes of memory of a decoder process; 2 GiB by default."""
     cookies: Optional[StrPath]
     files: Optional[StrPath]
     """The folder below which files of `process` and `store` must be."""

@@ -26,7 +26,9 @@ struct CodecParent {
         serve(CodecSocket(descriptor: task), asChildOf: parent, maxImages: command == .startForOne ? 1 : lifetime)
       }
       close(task)
-      guard child > 0, let status = wait(for: child), socket.send(.ended(child, status: status)) else { return }
+      guard child > 0, socket.send(.started(child)), let status = wait(for: child),
+        socket.send(.ended(child, status: status))
+      else { return }
     }
   }
 

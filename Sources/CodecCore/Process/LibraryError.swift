@@ -23,7 +23,7 @@ package struct LibraryError: Error {
   package static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
 
   private static let wordsOfMemory = [
-    "out of memory", "Out of memory", "nsufficient memory", "to allocate",
+    "out of memory", "Out of memory", "nsufficient memory", "to allocate", "emory allocation",
   ]
 }
 

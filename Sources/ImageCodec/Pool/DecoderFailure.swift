@@ -7,8 +7,8 @@ public struct DecoderFailure: Sendable {
     case ended
     /// A reply that was not understood, or was not true.
     case invalidReply
-    /// The process was killed after the time limit of a decode, or of the start.
-    case timedOut
+    /// The process was killed at a limit of a decode, or of the start.
+    case timedOut(DecodeTimeout.Limit)
   }
 
   /// The number of the process.
@@ -23,13 +23,14 @@ public struct DecoderFailure: Sendable {
     (self.process, self.format, self.cause, self.status) = (process, format, cause, status)
   }
 
-  public var isTimeout: Bool { cause == .timedOut }
+  public var isTimeout: Bool { if case .timedOut = cause { true } else { false } }
 
   /// The reason, such as `signal 11 (Segmentation fault)`.
   public var reason: String {
     switch cause {
     case .invalidReply: "an invalid reply"
-    case .timedOut: "the time limit"
+    case .timedOut(.processorTime): "the limit of processor time"
+    case .timedOut(.elapsedTime): "the limit of elapsed time"
     case .ended:
       // As WIFSIGNALED and WEXITSTATUS, which Swift cannot import.
       switch status.map({ ($0 & 0x7F, ($0 >> 8) & 0xFF) }) {

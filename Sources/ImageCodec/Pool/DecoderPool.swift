@@ -10,10 +10,15 @@ public import Platform
 public final class DecoderPool: Sendable {
   private let mailbox: PoolMailbox
 
-  /// - Parameter onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which
-  ///   must not be blocked.
-  public init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }) {
-    mailbox = PoolMailbox(settings, onFailure: onFailure)
+  /// - Parameters:
+  ///   - sharedDecodes: nil if the pool shares the number of decodes with no other.
+  ///   - onFailure: called for each process that crashes or is killed for a fault, on the pool's thread, which must not
+  ///     be blocked.
+  public init(
+    _ settings: DecoderSettings, sharedDecodes: (any SharedDecodes)? = nil,
+    onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+  ) {
+    mailbox = PoolMailbox(settings, sharedDecodes: sharedDecodes, onFailure: onFailure)
   }
 
   deinit { mailbox.post(.shutDown) }
@@ -92,10 +97,12 @@ public struct DecodeTicket: Sendable, Hashable {
 
 /// The limits of the decoder pool.
 public struct DecoderSettings: Sendable, Hashable {
-  /// The maximum number of images that are decoded at once, at least 1.
+  /// The maximum number of images that are decoded at once, at least 1; in all pools that share it.
   public var count: Int
-  /// The time limit of one decode, after which its child process is killed.
+  /// The processor time of one decode, after which its child process is killed.
   public var timeout: Duration
+  /// The elapsed time of one decode after which its child process is killed in any case.
+  public var elapsedLimit: Duration
   /// The path of the decoder of every image; nil for `imageworker-plain` and `imageworker-codec` beside the running
   /// executable.
   public var executable: String?
@@ -109,11 +116,13 @@ public struct DecoderSettings: Sendable, Hashable {
   /// default.
   public var lifetime: Int
 
+  /// - Parameter elapsedLimit: nil for ten times the timeout, and at least a minute.
   public init(
-    count: Int, timeout: Duration = .seconds(10), executable: String? = nil, pixelBudget: Int = 100_000_000,
-    memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), lifetime: Int = 1
+    count: Int, timeout: Duration = .seconds(10), elapsedLimit: Duration? = nil, executable: String? = nil,
+    pixelBudget: Int = 100_000_000, memoryLimit: Int = 2 << 30, idleTime: Duration = .seconds(30), lifetime: Int = 1
   ) {
     (self.count, self.timeout, self.executable) = (count, timeout, executable)
+    self.elapsedLimit = elapsedLimit ?? max(.seconds(60), timeout * 10)
     (self.pixelBudget, self.memoryLimit) = (pixelBudget, memoryLimit)
     (self.idleTime, self.lifetime) = (idleTime, lifetime)
   }
@@ -139,6 +148,7 @@ public struct DecoderStatistics: Sendable, Hashable {
   public var failed = 0
   /// The number of child processes that ended during a decode.
   public var crashed = 0
+  /// The number of decodes that were ended at one of their limits.
   public var timedOut = 0
   /// The active sandbox mechanisms of the decoders: some of `noNewPrivileges`, `rlimits`, `landlock` and `seccomp`.
   /// Empty before the first decoder.

@@ -17,9 +17,9 @@ final class DecoderProcess {
     let task: DecodeTask
     let isolation: DecodeTask.Isolation
     let files: TaskFiles
-    let started: Instant
-    /// The time at which the child is killed.
-    var deadline: Instant
+    let limits: DecodeLimits
+    /// The time at which the limits are checked next, or after which a child that is killed must have ended.
+    var due: Instant
     /// The child's answer, which counts once the child has ended as it should.
     var reply: CodecReply?
     /// The reason for which the child has been killed.
@@ -28,7 +28,7 @@ final class DecoderProcess {
 
   enum Kill {
     /// The task is answered already.
-    case cancelled, timedOut
+    case cancelled, timedOut(DecodeTimeout.Limit)
     /// The child's reply was not understood, or was not true.
     case invalidReply
     /// Earlier images have left the child too little memory.
@@ -37,6 +37,8 @@ final class DecoderProcess {
 
   private struct Child {
     let socket: DecoderSocket
+    /// Nil until the parent tells it.
+    var id: pid_t?
     /// That of its tasks.
     let isolation: DecodeTask.Isolation
     var decodes = 0
@@ -113,6 +115,22 @@ final class DecoderProcess {
     return child.socket
   }
 
+  func childHasStarted(_ id: pid_t) { child?.id = id }
+
+  /// The processor time of the child; nil if it is unknown.
+  var processorTime: Duration? {
+    guard let id = child?.id else { return nil }
+    let time = csystem_processor_time(id)
+    return time < 0 ? nil : .nanoseconds(time)
+  }
+
+  /// Sets the time of the next check of a decode.
+  func check(at time: Instant) {
+    guard case .busy(var assignment) = activity else { return }
+    assignment.due = time
+    activity = .busy(assignment)
+  }
+
   func childHasClosed() { child?.isClosed = true }
 
   /// Whether the child has decoded other images before that of its current task.
@@ -139,7 +157,7 @@ final class DecoderProcess {
   func killChild(_ reason: Kill, now: Instant) {
     guard case .busy(var assignment) = activity else { return }
     assignment.kill = reason
-    assignment.deadline = now.advanced(by: Self.maxKillTime)
+    assignment.due = now.advanced(by: Self.maxKillTime)
     activity = .busy(assignment)
     _ = socket.send([DecoderCommand.kill.rawValue])
   }
@@ -175,7 +193,7 @@ extension DecoderProcess {
     switch activity {
     case .starting(let until): until
     case .idle(let since): since.advanced(by: settings.idleTime)
-    case .busy(let assignment): assignment.deadline
+    case .busy(let assignment): assignment.due
     }
   }
 }

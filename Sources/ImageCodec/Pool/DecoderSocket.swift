@@ -36,19 +36,28 @@ final class DecoderSocket {
   }
 
   /// Ends the connection for both sides.
-  func hangUp() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  func hangUp() {
+    shutdown(descriptor, Int32(SHUT_RDWR))
+    received = []
+  }
 
-  /// Returns the next message, without waiting for it. There must be one message at a time.
+  /// Whether more bytes came with the last message.
+  var hasMore: Bool { !received.isEmpty }
+
+  /// Returns the next message, without waiting for it.
   func receive() -> Reception {
+    if let reply = takeReply() { return reply }
     var piece = [UInt8](repeating: 0, count: CodecMessage.maxLength)
     let length = retryingOnInterrupt { read(descriptor, &piece, piece.count) }
     if length < 0 && errno == EAGAIN { return .nothing }
     guard length > 0 else { return .closed }
     received += piece.prefix(length)
-    guard let message = CodecMessage(takenFrom: &received) else {
-      return received.count > CodecMessage.maxLength ? .invalid : .nothing
-    }
-    guard received.isEmpty, let reply = CodecReply(message) else { return .invalid }
-    return .reply(reply)
+    return takeReply() ?? (received.count > CodecMessage.maxLength ? .invalid : .nothing)
+  }
+
+  /// Nil without a whole message.
+  private func takeReply() -> Reception? {
+    guard let message = CodecMessage(takenFrom: &received) else { return nil }
+    return CodecReply(message).map { .reply($0) } ?? .invalid
   }
 }

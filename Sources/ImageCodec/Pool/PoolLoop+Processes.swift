@@ -3,16 +3,39 @@ internal import Platform
 /// Starts processes, assigns tasks to them, and handles their results and their ends.
 extension PoolLoop {
   func dispatch() {
+    nextTry = nil
     if !formatWaiters.isEmpty, !hasProcess(with: .all) { _ = launch(with: .all) }
     while let ticket = queue.nextThatFits(), processes.count(where: \.isBusy) < maxCount {
       guard let process = readyProcess(for: ticket) else { break }
+      guard mayWork() else { return }
       _ = queue.dequeue()
       assign(ticket, to: process)
     }
     guard let next = queue.nextThatFits().map({ libraries(for: $0) }) else { return }
     let starting = processes.count { ($0.isStarting || $0.isRetiring) && $0.libraries.include(next) }
     var wanted = queue.waitingCount - starting
-    while wanted > 0, launch(with: next) != nil { wanted -= 1 }
+    // Beyond the maximum, a decoder of the other kind starts before its turn.
+    while wanted > 0, working >= maxCount || mayWork(), launch(with: next) != nil { wanted -= 1 }
+  }
+
+  /// The number of decoders that decode or start.
+  private var working: Int { processes.count { $0.isBusy || $0.isStarting } }
+
+  /// Whether one more decoder may work, next to those of other pools. If not, the loop tries again soon.
+  private func mayWork() -> Bool {
+    guard let sharedDecodes = mailbox.sharedDecodes else { return true }
+    sharedCount = working + 1
+    if sharedDecodes.begin(sharedCount, limit: maxCount) { return true }
+    sharedCount -= 1
+    nextTry = now.advanced(by: Self.sharingPause)
+    return false
+  }
+
+  /// Tells the other pools how many decoders work.
+  func recordWorking() {
+    guard let sharedDecodes = mailbox.sharedDecodes, sharedCount != working else { return }
+    sharedCount = working
+    sharedDecodes.record(sharedCount)
   }
 
   private var maxCount: Int { max(1, settings.count) }
@@ -80,9 +103,12 @@ extension PoolLoop {
     do throws(DecodeError) {
       // The formats may have become known after the task was queued.
       if let error = task.refusal(formats: formats) { throw error }
+      let limits = DecodeLimits(
+        start: now, usedBefore: process.processorTime ?? .zero, processorTime: settings.timeout,
+        elapsedTime: settings.elapsedLimit, processors: Processors.count)
       let assignment = DecoderProcess.Assignment(
-        ticket: ticket, task: task, isolation: settings.isolation(of: task), files: try TaskFiles(task), started: now,
-        deadline: now.advanced(by: settings.timeout))
+        ticket: ticket, task: task, isolation: settings.isolation(of: task), files: try TaskFiles(task), limits: limits,
+        due: now)
       if !process.start(assignment) { handleLoss(of: process, .ended) }
     } catch {
       process.activity = .idle(since: now)
@@ -98,11 +124,13 @@ extension PoolLoop {
     case .reply(let reply):
       switch (process.activity, reply) {
       case (.starting, .ready(let formats, let sandbox)): handleReady(process, formats, sandbox)
+      case (.busy, .started(let child)), (.idle, .started(let child)): process.childHasStarted(child)
       case (.busy, .ended(let child, let status)): handleEnd(of: child, status, process)
       // A child that waited for another image.
       case (.idle, .ended): process.forgetChild()
       default: handleLoss(of: process, .invalidReply)
       }
+      if process.socket.hasMore { listen(to: process) }
     }
   }
 
@@ -123,7 +151,8 @@ extension PoolLoop {
     case .nothing: break
     // The parent tells the reason.
     case .closed: process.childHasClosed()
-    case .invalid, .reply(.ready), .reply(.ended): process.killChild(.invalidReply, now: now)
+    case .invalid, .reply(.ready), .reply(.started), .reply(.ended): process.killChild(.invalidReply, now: now)
+    case .reply where socket.hasMore: process.killChild(.invalidReply, now: now)
     // Earlier images may have left too little memory; a new child has all that is allowed.
     case .reply(.failed(.outOfMemory)) where process.childIsUsed: process.killChild(.memory, now: now)
     case .reply(let reply):
@@ -148,8 +177,8 @@ extension PoolLoop {
     switch (assignment.kill, assignment.reply) {
     case (nil, let reply?) where status == 0 && accept(reply, to: assignment, of: process): break
     case (.cancelled?, _): release(process, hasFailed: true)
-    case (.timedOut?, _):
-      report(.timedOut)
+    case (.timedOut(let limit)?, _):
+      report(.timedOut(limit))
       release(process, hasFailed: true)
     case (.memory?, _): retry(assignment, in: process)
     case (let kill, let reply):
@@ -179,7 +208,7 @@ extension PoolLoop {
       assignment.files.discardOutput()
       pending[assignment.ticket]?.needed = libraries
       requeue(assignment.ticket)
-    case .ready, .ended: return false
+    case .ready, .started, .ended: return false
     }
     return true
   }
@@ -211,7 +240,7 @@ extension PoolLoop {
     guard let observer, case .busy(let assignment) = process.activity else { return }
     observer(
       DecoderActivity(
-        decoder: process.number, task: assignment.task.output.name, start: assignment.started, end: .now,
+        decoder: process.number, task: assignment.task.output.name, start: assignment.limits.start, end: .now,
         hasFailed: hasFailed))
   }
 

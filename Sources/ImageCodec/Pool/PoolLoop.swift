@@ -40,6 +40,10 @@ final class PoolLoop {
   var observer: DecoderPool.Observer?
   /// The earliest time of the next start, set after a failed start.
   var nextLaunch: Instant?
+  /// The time at which a decode that waits for those of other pools tries to begin again.
+  var nextTry: Instant?
+  /// The number of decoders that work, as the other pools know it.
+  var sharedCount = 0
   /// The number of consecutive failed starts.
   var failedStarts: [DecoderLibraries: Int] = [:]
   private var isShuttingDown = false
@@ -49,6 +53,8 @@ final class PoolLoop {
   static let maxEndTime = Duration.seconds(1)
   private static let reapingPause = Duration.milliseconds(5)
   static let launchPause = Duration.seconds(1)
+  /// The pause between two tries of a decode that waits for those of other pools, which do not tell their ends.
+  static let sharingPause = Duration.milliseconds(10)
   /// The number of consecutive failed starts after which the decoder is unavailable. A single start may fail for lack
   /// of memory, for example.
   static let maxFailedStarts = 3
@@ -70,6 +76,7 @@ final class PoolLoop {
     terminateOverdue()
     // Expired tasks may have freed capacity.
     dispatch()
+    recordWorking()
     reap()
     publish()
     sleep()
@@ -144,20 +151,28 @@ final class PoolLoop {
       case .starting:
         // Another start would take as long.
         failedStarts[process.libraries] = Self.maxFailedStarts
-        handleLoss(of: process, .timedOut)
-      case .busy(let assignment) where assignment.kill == nil:
-        process.killChild(.timedOut, now: now)
-        assignment.files.discardOutput()
-        statistics.timedOut += 1
-        finish(assignment.ticket, .failure(.timedOut))
-      case .busy: handleLoss(of: process, .timedOut)
+        handleLoss(of: process, .timedOut(.elapsedTime))
+      case .busy(let assignment) where assignment.kill == nil: checkLimits(assignment, of: process)
+      case .busy: handleLoss(of: process, .timedOut(.elapsedTime))
       }
+    }
+  }
+
+  private func checkLimits(_ assignment: DecoderProcess.Assignment, of process: DecoderProcess) {
+    switch assignment.limits.check(at: now, used: process.processorTime) {
+    case .within(let next): process.check(at: next)
+    case .exceeded(let timeout):
+      process.killChild(.timedOut(timeout.limit), now: now)
+      assignment.files.discardOutput()
+      statistics.timedOut += 1
+      finish(assignment.ticket, .failure(.timedOut(timeout)))
     }
   }
 
   private func sleep() {
     var next = processes.compactMap { $0.due(settings) }.min()
     if let nextLaunch, queue.waitingCount > 0 || !formatWaiters.isEmpty { next = min(next ?? nextLaunch, nextLaunch) }
+    if let nextTry { next = min(next ?? nextTry, nextTry) }
     if !unreaped.isEmpty { next = min(next ?? .now + .seconds(1), .now + Self.reapingPause) }
     var descriptors = [pollfd(fd: wakeUp.descriptor, events: Int16(POLLIN), revents: 0)]
     let listened = processes.flatMap { process in
@@ -195,6 +210,7 @@ final class PoolLoop {
 
   private func end() {
     for process in processes { terminate(process) }
+    recordWorking()
     for ticket in pending.keys.sorted(by: { $0.number < $1.number }) { answer(ticket, .failure(.cancelled)) }
     tellFormatWaiters(CodecFormats())
     while !unreaped.isEmpty {

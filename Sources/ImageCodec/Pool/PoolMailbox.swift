@@ -35,11 +35,15 @@ final class PoolMailbox: Sendable {
   /// Created at the start, because transfers may hold all available descriptors at the time of the first decode.
   private let wakeUp = WakeupPipe.required()
 
+  let sharedDecodes: (any SharedDecodes)?
   let onFailure: @Sendable (DecoderFailure) -> Void
 
-  init(_ settings: DecoderSettings, onFailure: @escaping @Sendable (DecoderFailure) -> Void) {
+  init(
+    _ settings: DecoderSettings, sharedDecodes: (any SharedDecodes)?,
+    onFailure: @escaping @Sendable (DecoderFailure) -> Void
+  ) {
     state = Locked(State(settings: settings))
-    self.onFailure = onFailure
+    (self.sharedDecodes, self.onFailure) = (sharedDecodes, onFailure)
   }
 
   var statistics: DecoderStatistics { state.withLock { $0.statistics } }

@@ -1,8 +1,10 @@
 package import Platform
 
-/// A message from a decoder. The parent says `ready` and `ended`, its children the other.
+/// A message from a decoder. The parent says `ready`, `started` and `ended`, its children the other.
 package enum CodecReply: Sendable, Hashable {
   case ready(CodecFormats, sandbox: [String])
+  /// A child has started.
+  case started(pid_t)
   /// A child has ended, with a status of wait(2).
   case ended(pid_t, status: Int32)
   case done(Decoded)
@@ -19,6 +21,9 @@ package enum CodecReply: Sendable, Hashable {
       message["encode"] = formats.encode.names
       message["libraries"] = formats.libraries.joined(separator: ",")
       message["sandbox"] = sandbox.joined(separator: ",")
+    case .started(let child):
+      message["says"] = "started"
+      message[number: "child"] = Int(child)
     case .ended(let child, let status):
       message["says"] = "ended"
       message[number: "child"] = Int(child)
@@ -56,6 +61,9 @@ package enum CodecReply: Sendable, Hashable {
         libraries: (message["libraries"] ?? "").split(separator: ",").map { Self.readable($0) })
       let sandbox = (message["sandbox"] ?? "").split(separator: ",").map { Self.readable($0) }
       self = .ready(formats, sandbox: sandbox)
+    case "started":
+      guard let child = message[number: "child"].flatMap(pid_t.init(exactly:)) else { return nil }
+      self = .started(child)
     case "ended":
       guard let child = message[number: "child"].flatMap(pid_t.init(exactly:)),
         let status = message[number: "status"].flatMap(Int32.init(exactly:))

@@ -166,7 +166,7 @@ public enum DecodeError: Error, Sendable, Hashable {
   indirect case ofRendition(Int, DecodeError)
   /// The decoder process ended during the decode, and so did the process of the second attempt.
   case crashed
-  case timedOut
+  case timedOut(DecodeTimeout)
   case cancelled
   /// A file could not be read or written.
   case io(String)

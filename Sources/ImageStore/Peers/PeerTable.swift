@@ -2,11 +2,11 @@ internal import Platform
 internal import Synchronization
 internal import Text
 
-/// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-2`, that
+/// Shared-memory coordination of the workers of one directory, without locks and disk access: a file, `board-3`, that
 /// each worker maps.
 ///
-/// It contains the leases of transfers (`Lease`), the bytes on disk that the index does not list yet, the recent
-/// deliveries and the recent clears. It is not part of the stored data: a worker that cannot map it works without it.
+/// It contains the leases of transfers (`Lease`), the bytes on disk that the index does not list yet, the numbers of
+/// running decodes, the recent deliveries and the recent clears. It is not part of the stored data: a worker that cannot map it works without it.
 /// After a system crash any word may have any value, so no value is trusted, and additions wrap.
 ///
 /// All fields are words with atomic access, so the table can be used from any thread. The peers reclaim the row of a
@@ -45,8 +45,8 @@ public final class PeerTable: Sendable {
     static let words = firstDelivery + Int(deliveries)
     static let byteCount = words * 8
 
-    /// The first word of a row, with the instance number and the process ID. The heartbeats and the unlisted bytes
-    /// follow.
+    /// The first word of a row, with the instance number and the process ID. The heartbeats, the unlisted bytes and the
+    /// running decodes follow.
     static func row(_ row: UInt64) -> Int { Int(row) * wordsOfRow }
     static func bucket(_ number: UInt64) -> Int { firstBucket + Int(number) * wordsOfBucket }
     static func delivery(_ id: Int64) -> Int {
@@ -58,7 +58,7 @@ public final class PeerTable: Sendable {
     }
   }
 
-  static let path = "board-2"
+  static let path = "board-3"
 
   /// Maps the table, creates it if necessary, and acquires a row.
   init(in folder: CacheFolder, instance: Int32) throws(FileError) {
@@ -191,7 +191,7 @@ public final class PeerTable: Sendable {
 
   private func clear(row: UInt64, of owner: UInt64) {
     let first = Layout.row(row)
-    words[first + 2].store(0, ordering: .sequentiallyConsistent)
+    for word in first + 2...first + 3 { words[word].store(0, ordering: .sequentiallyConsistent) }
     _ = words[first].compareExchange(expected: owner, desired: 0, ordering: .sequentiallyConsistent)
   }
 

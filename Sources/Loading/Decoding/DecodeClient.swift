@@ -72,7 +72,14 @@ extension LoadError {
     case .tooLarge(let message, _): self.init(.tooLarge, message)
     case .ofRendition(_, let error): self.init(error)
     case .crashed: self.init(.decoderCrashed, "the decoder crashed")
-    case .timedOut: self.init(.decodeTimeout, "the decoder timed out")
+    case .timedOut(let timeout):
+      let message =
+        switch timeout.limit {
+        case .processorTime: "the decode used all the processor time that --decode-timeout allows"
+        case .elapsedTime: "the decode waited for the processor"
+        }
+      self.init(.decodeTimeout, message)
+      decodeTimeout = timeout
     case .cancelled: self.init(.cancelled, "cancelled")
     case .io(let message): self.init(.io, message)
     case .unavailable(let message): self.init(.unsupportedFormat, "no decoder is available: \(message)")

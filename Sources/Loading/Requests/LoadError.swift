@@ -44,6 +44,8 @@ public struct LoadError: Error, Sendable {
   public var output: String?
   /// For `io`: whether the same request may succeed a little later.
   public var isTransient = false
+  /// For `decodeTimeout`: the limit that the decode reached, and its times.
+  public var decodeTimeout: DecodeTimeout?
   /// The times of the load that ended with it; the last phase is the one in which it failed.
   public var timeline: LoadTimeline?
 
@@ -95,6 +97,7 @@ public struct LoadError: Error, Sendable {
     case .io: isTransient
     case .timeout: phase != .deadline
     case .http: status.map(Self.mayPass) ?? false
+    case .decodeTimeout: decodeTimeout?.limit == .elapsedTime
     default: false
     }
   }

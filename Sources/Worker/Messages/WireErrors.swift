@@ -51,6 +51,10 @@ enum WireErrors {
     if let member = error.member { details.set("member", .string(member)) }
     if let output = error.output { details.set("output", .string(output)) }
     add(error.figures, to: &details)
+    if let timeout = error.decodeTimeout {
+      if let time = timeout.processorTime { details.set("cpuMs", .integer(time.milliseconds)) }
+      details.set("wallMs", .integer(timeout.elapsedTime.milliseconds))
+    }
     if let timeline = error.timeline { details.set("timing", .object(timeline.members)) }
     if let response = error.response { details.set("response", ResponseFields.json(response)) }
     return RPCError(

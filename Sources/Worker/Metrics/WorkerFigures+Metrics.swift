@@ -115,7 +115,7 @@ extension WorkerFigures {
       MetricFamily(
         "imageworker_decoder_crashes", .counter, "Decoder processes that ended during a decode.", decoders.crashed),
       MetricFamily(
-        "imageworker_decoder_timeouts", .counter, "Decodes that exceeded the option decode-timeout.",
+        "imageworker_decoder_timeouts", .counter, "Decodes that were ended with decodeTimeout.",
         decoders.timedOut),
       MetricFamily("imageworker_pixel_regions", .gauge, "Regions of pixels that the host holds.", pixels.regions),
       MetricFamily("imageworker_pixel_bytes", .gauge, "Bytes of the regions that the host holds.", pixels.bytes),

@@ -1,4 +1,4 @@
-internal import CSystem
+internal import ImageCodec
 internal import Platform
 
 /// The numbers of transfers, connections and files for which the file descriptors of the process suffice.
@@ -26,14 +26,5 @@ struct DescriptorBudget: Equatable {
   /// The budget under the present limit of open files (RLIMIT_NOFILE), with one decoder per processor.
   static var current: DescriptorBudget {
     DescriptorBudget(descriptors: descriptorLimit() ?? .max, decoders: Processors.count)
-  }
-}
-
-/// The processors that this process may use.
-enum Processors {
-  /// The number of processors in the affinity mask (sched_getaffinity(2)) if the system has one, else of those online.
-  static var count: Int {
-    let allowed = Int(csystem_allowed_processors())
-    return allowed > 0 ? allowed : max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
   }
 }

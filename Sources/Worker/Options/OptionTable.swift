@@ -70,6 +70,8 @@ struct OptionDefinition: Sendable {
   }
 
   private static let anySize: ClosedRange<Int64> = 0...(1 << 60)
+  /// The libraries need 48 MB, and a HEIC of 12 megapixels 112 MB with them.
+  private static let minDecodeMemory: Int64 = 128 << 20
 
   /// All options of the worker, in the order of `--help`. No other place lists them.
   static let all: [OptionDefinition] = [
@@ -130,11 +132,16 @@ struct OptionDefinition: Sendable {
       "max. width x height x frames, decoded or encoded; K, M, G are powers of 1000 here [100M]"),
     .init(
       "decoders", "N", .count(\.decoders, 0...1024), runtime: false,
-      "images that are decoded at once; 0 is one per core [0]"),
+      "images that are decoded at once, by all workers of the cache directory; 0 is one per core [0]"),
     .init(
       "decoder-lifetime", "N", .count(\.decoderLifetime, 1...1_000_000), runtime: false,
       "images that a decoder process decodes before it ends [1]"),
-    .init("decode-timeout", "DURATION", .duration(\.decodeTimeout), "max. time for a decode; 0 is unlimited [10s]"),
+    .init(
+      "decode-timeout", "DURATION", .duration(\.decodeTimeout),
+      "max. processor time for a decode; 0 is unlimited [10s]"),
+    .init(
+      "decode-memory", "SIZE", .size(\.decodeMemory, minDecodeMemory...1 << 60), runtime: false,
+      "max. memory of a decoder process, from 128M [2G]"),
     .init(
       "min-free", "PERCENT", .percent(\.minFree),
       "free space below which the disk tier shrinks; the % is optional [5%]"),

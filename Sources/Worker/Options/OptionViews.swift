@@ -51,7 +51,8 @@ extension Options {
 
   var decoderSettings: DecoderSettings {
     DecoderSettings(
-      count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit, lifetime: decoderLifetime)
+      count: decoders > 0 ? decoders : Processors.count, timeout: decodeTimeout.limit,
+      memoryLimit: Int(decodeMemory), lifetime: decoderLifetime)
   }
 
   /// The header fields of every request: those that the user set, and defaults for `accept` and `user-agent`.

@@ -39,6 +39,8 @@ public struct Options: Sendable {
   /// Images that a decoder process decodes.
   public var decoderLifetime = 1
   public var decodeTimeout = Duration.seconds(10)
+  /// Bytes of one decoder process.
+  public var decodeMemory: Int64 = 2 << 30
   /// Percent of the file system.
   public var minFree = 5
   var verify = VerifyMode.random

@@ -28,8 +28,8 @@ struct CodecMessageTests {
       CodecReply.ready(
         CodecFormats(decode: [.png, .gif], encode: [.jpeg], libraries: ["libvips 8.14.1"]),
         sandbox: ["seccomp", "rlimits"]),
-      .done(decoded), .failed(.corrupt("it ends too early")), .failed(.tooManyPixels("")),
-      .failed(.overLimit(1_000_000, width: 4_294_967_295, height: 7, frames: 3)),
+      .started(12), .ended(12, status: 9), .done(decoded), .failed(.corrupt("it ends too early")),
+      .failed(.tooManyPixels("")), .failed(.overLimit(1_000_000, width: 4_294_967_295, height: 7, frames: 3)),
       .failed(.tooLong(sideOf: "the result", 16_383, width: 20_000, height: 5)),
     ] {
       var bytes = reply.message.bytes

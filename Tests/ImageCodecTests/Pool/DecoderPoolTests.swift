@@ -1,6 +1,7 @@
 import Foundation
 import ImageCodec
 import Testing
+import Threads
 
 /// The pool with decoders that misbehave: scripts that implement the decoder's side of the sockets.
 struct DecoderPoolTests {
@@ -23,8 +24,9 @@ struct DecoderPoolTests {
   /// - Parameter start: the parent runs it before it announces that it is ready, and ends with its status if that is not
   ///   0. `$LIBRARIES` are those to load.
   private func decoding(
-    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), start: String = ":", lifetime: Int = 1,
-    idleTime: Duration = .seconds(3600), onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+    _ body: String, count: Int = 1, timeout: Duration = .seconds(3600), elapsedLimit: Duration? = nil,
+    start: String = ":", lifetime: Int = 1, idleTime: Duration = .seconds(3600),
+    sharedDecodes: (any SharedDecodes)? = nil, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws -> (Decoding, String) {
     let here = "\(Self.folder)/\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: here, withIntermediateDirectories: true)
@@ -47,7 +49,8 @@ struct DecoderPoolTests {
     copy.waitUntilExit()
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
     let decoding = try Decoding(
-      count: count, timeout: timeout, executable: path, lifetime: lifetime, idleTime: idleTime, onFailure: onFailure)
+      count: count, timeout: timeout, elapsedLimit: elapsedLimit, executable: path, lifetime: lifetime,
+      idleTime: idleTime, sharedDecodes: sharedDecodes, onFailure: onFailure)
     return (decoding, here)
   }
 
@@ -91,6 +94,7 @@ struct DecoderPoolTests {
                     os.environ["LIFETIME"] = "1"
                 os.execv("/bin/sh", ["/bin/sh", f"{here}/child"])
             os.close(sockets[0])
+            worker.sendall(b"says=started\nchild=%d\n\n" % child)
             ending = threading.Thread(target=tell_end, args=[child], daemon=True)
             ending.start()
         elif child:
@@ -155,25 +159,27 @@ struct DecoderPoolTests {
     ("kill -9 $$", ":", 2, "crashed while it decoded gif: signal 9 (Killed)"),
     ("exit 3", ":", 1, "crashed while it decoded gif: exit status 3"),
     ("printf 'x\\n\\n' >&0", ":", 1, "was killed while it decoded gif: an invalid reply"),
-    ("exec sleep 1000", ":", 1, "was killed while it decoded gif: the time limit"),
+    ("exec sleep 1000", ":", 1, "was killed while it decoded gif: the limit of elapsed time"),
+    ("while :; do :; done", ":", 1, "was killed while it decoded gif: the limit of processor time"),
     ("", "exit 127", 3, "crashed: exit status 127"),
   ]) func `each process that fails is reported with the reason`(
     script: String, start: String, count: Int, message: String
   ) async throws {
     let failures = AsyncStream<DecoderFailure>.makeStream()
-    let timeout = script.contains("sleep") ? Duration.milliseconds(300) : .seconds(3600)
-    let (decoding, here) = try decoding(script, timeout: timeout, start: start) { failures.continuation.yield($0) }
+    let isSlow = message.contains("time")
+    let (decoding, here) = try decoding(
+      script, timeout: isSlow ? .milliseconds(300) : .seconds(3600),
+      elapsedLimit: script.contains("sleep") ? .milliseconds(300) : nil, start: start
+    ) { failures.continuation.yield($0) }
     _ = await decoding.run(try decoding.task(Self.image, .check))
-    if script.contains("sleep") {
-      // Its end is reported when it has been seen, after the answer.
-      #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
-    }
+    // Its end is reported when it has been seen, after the answer.
+    if isSlow { #expect(await decoding.limit(of: try decoding.task(Self.image, .check)) != nil) }
     decoding.pool.shutDown()
     failures.continuation.finish()
     let seen = await failures.stream.reduce(into: [DecoderFailure]()) { $0.append($1) }
     #expect(seen.prefix(count).map(\.message) == Array(repeating: message, count: count))
     #expect(try seen.map(\.process) == (start == ":" ? children(here) : parents(here)).prefix(seen.count).map { $0 })
-    #expect(seen.allSatisfy { $0.isTimeout == script.contains("sleep") && $0.format == (start == ":" ? .gif : nil) })
+    #expect(seen.allSatisfy { $0.isTimeout == isSlow && $0.format == (start == ":" ? .gif : nil) })
   }
 
   @Test func `a process that works as it should is not reported`() async throws {
@@ -222,19 +228,37 @@ struct DecoderPoolTests {
   }
 
   @Test func `a child that does not end after its answer is killed, and its answer does not count`() async throws {
-    let (decoding, _) = try decoding("\(Self.answer); exec sleep 1000", timeout: .milliseconds(300))
-    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
+    let (decoding, _) = try decoding("\(Self.answer); exec sleep 1000", elapsedLimit: .milliseconds(300))
+    #expect(await decoding.limit(of: try decoding.task(Self.image, .check)) == .elapsedTime)
     #expect(decoding.pool.statistics.running == 1)
   }
 
-  @Test func `a decoder that takes too long is killed, and the next task gets another one`() async throws {
+  @Test(arguments: [
+    ("while :; do :; done", DecodeTimeout.Limit.processorTime), ("exec sleep 1000", .elapsedTime),
+    ("kill -STOP $$", .elapsedTime),
+  ]) func `a decoder that takes too long is killed, and the next task gets another one`(
+    script: String, limit: DecodeTimeout.Limit
+  ) async throws {
     let (decoding, here) = try decoding(
-      "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; exec sleep 1000; fi; \(Self.answer)",
-      timeout: .seconds(4))
-    #expect(await decoding.run(try decoding.task(Self.image, .check)) == .failure(.timedOut))
+      "if [ ! -e \"$HERE/late\" ]; then touch \"$HERE/late\"; \(script); fi; \(Self.answer)", timeout: .seconds(1),
+      elapsedLimit: limit == .elapsedTime ? .seconds(4) : .seconds(3600))
+    #expect(await decoding.limit(of: try decoding.task(Self.image, .check)) == limit)
     #expect(decoding.pool.statistics.timedOut == 1)
     #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
     #expect(try [self.children(here).count, parents(here).count] == [2, 1])
+  }
+
+  @Test func `time in which a decode does not run does not count`() async throws {
+    let (decoding, _) = try decoding("sleep 1; \(Self.answer)", timeout: .milliseconds(200))
+    #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4)
+  }
+
+  @Test func `the time of earlier images in the same child does not count`() async throws {
+    // Each decode takes a small part of the limit, and all together more than it.
+    let (decoding, here) = try decoding(
+      "I=0; while [ $I -lt 10000 ]; do I=$((I + 1)); done; \(Self.answer)", timeout: .milliseconds(300), lifetime: 1000)
+    for _ in 0..<50 { #expect(try await decoding.run(try decoding.task(Self.image, .check)).get().sourceWidth == 4) }
+    #expect(try children(here).count == 1)
   }
 
   @Test func `a cancelled task is answered at once, waiting or running`() async throws {
@@ -358,6 +382,64 @@ struct DecoderPoolTests {
     _ = FileManager.default.createFile(atPath: "\(here)/go", contents: nil)
     #expect(await outcomes == Array(repeating: true, count: 9))
     #expect(try parents(here).count == 3)
+  }
+
+  @Test func `while other pools use all decodes, the pool runs one at a time`() async throws {
+    let others = OtherDecodes(3)
+    let (decoding, here) = try decoding(
+      "touch \"$HERE/busy-$$\"; while [ ! -e \"$HERE/go-$$\" ]; do sleep 0.01; done; \(Self.answer)", count: 3,
+      sharedDecodes: others)
+    let image = Self.image
+    async let outcomes = withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<5 { group.addTask { (try? await decoding.run(try decoding.task(image, .check)).get()) != nil } }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    func busy() -> [String] {
+      ((try? FileManager.default.contentsOfDirectory(atPath: here)) ?? []).filter { $0.hasPrefix("busy") }
+    }
+    func finish(_ file: String) {
+      _ = FileManager.default.createFile(
+        atPath: "\(here)/\(file.replacing("busy", with: "go"))", contents: nil)
+    }
+    while busy().isEmpty || others.refusals == 0 { await Task.yield() }
+    #expect((busy().count, decoding.pool.statistics.busy) == (1, 1))
+    #expect(try parents(here).count == 1, "no other decoder starts")
+    finish(busy()[0])
+    while busy().count < 2 { await Task.yield() }
+    #expect(decoding.pool.statistics.busy == 1)
+    others.count = 0
+    while busy().count < 4 { await Task.yield() }
+    #expect(decoding.pool.statistics.busy == 3)
+    while busy().count < 5 { for file in busy() { finish(file) } }
+    for file in busy() { finish(file) }
+    #expect(await outcomes == Array(repeating: true, count: 5))
+    decoding.pool.shutDown()
+    #expect(others.recorded == 0)
+  }
+
+  /// Other pools, which run a number of decodes.
+  private final class OtherDecodes: SharedDecodes {
+    private let state: Locked<(count: Int, recorded: Int, refusals: Int)>
+
+    init(_ count: Int) { state = Locked((count, 0, 0)) }
+
+    var count: Int {
+      get { state.withLock { $0.count } }
+      set { state.withLock { $0.count = newValue } }
+    }
+    var recorded: Int { state.withLock { $0.recorded } }
+    var refusals: Int { state.withLock { $0.refusals } }
+
+    func begin(_ count: Int, limit: Int) -> Bool {
+      state.withLock { state in
+        let begins = count == 1 || count + state.count <= limit
+        state.recorded = begins ? count : count - 1
+        if !begins { state.refusals += 1 }
+        return begins
+      }
+    }
+
+    func record(_ count: Int) { state.withLock { $0.recorded = count } }
   }
 
   @Test func `a decoder loads the libraries of its first image, and one with all serves every image`() async throws {

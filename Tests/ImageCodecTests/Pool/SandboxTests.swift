@@ -63,10 +63,13 @@
     // MARK: An image that has taken over the process which decodes it
 
     /// - Parameter lifetime: of the processes.
-    private func holed(lifetime: Int = 1, timeout: Duration = .seconds(3600)) throws -> Decoding {
+    private func holed(
+      lifetime: Int = 1, timeout: Duration = .seconds(3600), elapsedLimit: Duration = .seconds(3600)
+    ) throws -> Decoding {
       let probe = URL(filePath: try DecoderExecutable.find()).deletingLastPathComponent().appending(
         path: "sandbox-probe")
-      return try Decoding(timeout: timeout, memory: 1 << 30, executable: probe.path, lifetime: lifetime)
+      return try Decoding(
+        timeout: timeout, elapsedLimit: elapsedLimit, memory: 1 << 30, executable: probe.path, lifetime: lifetime)
     }
 
     private func image(trying attempt: String? = nil) async throws -> [UInt8] {
@@ -102,8 +105,13 @@
         "send a descriptor", "stay after the answer", "compute", "crash",
       ])
     func `an image that has taken over its process harms its own load only`(attempt: String) async throws {
-      let isSlow = ["stay after the answer", "compute"].contains(attempt)
-      let decoding = try holed(timeout: isSlow ? .seconds(5) : .seconds(3600))
+      let limits: (Duration, Duration) =
+        switch attempt {
+        case "stay after the answer": (.seconds(3600), .seconds(5))
+        case "compute": (.seconds(3), .seconds(3600))
+        default: (.seconds(3600), .seconds(3600))
+        }
+      let decoding = try holed(timeout: limits.0, elapsedLimit: limits.1)
       let path = decoding.newPath()
       async let other = decoding.run(try decoding.task(try await image(), .check))
       let outcome = await decoding.run(try decoding.task(try await image(trying: attempt), .encoded(path)))

@@ -26,20 +26,26 @@ final class Decoding: Sendable {
   }
 
   init(
-    count: Int = 1, timeout: Duration = .seconds(3600), budget: Int = 100_000_000, memory: Int = 2 << 30,
-    executable: String? = nil, lifetime: Int = 1, idleTime: Duration = .seconds(3600),
-    onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
+    count: Int = 1, timeout: Duration = .seconds(3600), elapsedLimit: Duration? = nil, budget: Int = 100_000_000,
+    memory: Int = 2 << 30, executable: String? = nil, lifetime: Int = 1, idleTime: Duration = .seconds(3600),
+    sharedDecodes: (any SharedDecodes)? = nil, onFailure: @escaping @Sendable (DecoderFailure) -> Void = { _ in }
   ) throws {
     (isShared, directory) = (false, try Self.newDirectory())
     pool = DecoderPool(
       DecoderSettings(
-        count: count, timeout: timeout, executable: executable, pixelBudget: budget, memoryLimit: memory,
-        idleTime: idleTime, lifetime: lifetime), onFailure: onFailure)
+        count: count, timeout: timeout, elapsedLimit: elapsedLimit, executable: executable, pixelBudget: budget,
+        memoryLimit: memory, idleTime: idleTime, lifetime: lifetime), sharedDecodes: sharedDecodes, onFailure: onFailure
+    )
   }
 
   deinit {
     if !isShared { pool.shutDown() }
     try? FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// The limit at which the task was ended; nil if it was not.
+  func limit(of task: DecodeTask) async -> DecodeTimeout.Limit? {
+    if case .failure(.timedOut(let timeout)) = await run(task) { timeout.limit } else { nil }
   }
 
   func newPath() -> String { "\(directory)/\(UUID().uuidString)" }
@@ -120,4 +126,8 @@ extension Transform {
 
 func isNear(_ left: [Int], _ right: [Int], within tolerance: Int = 6) -> Bool {
   left.count == right.count && zip(left, right).allSatisfy { abs($0 - $1) <= tolerance }
+}
+
+extension DecodeError {
+  var isTimeout: Bool { if case .timedOut = self { true } else { false } }
 }

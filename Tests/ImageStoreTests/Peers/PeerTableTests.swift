@@ -47,6 +47,7 @@ import Threads
       peerTable.recordDelivery(of: 1, at: 1_000_000)
       _ = peerTable.unlessDelivered(1, now: 1_000_000) {}
       #expect(peerTable.unlistedBytesOfPeers >= 0)
+      #expect(peerTable.beginDecode(1, limit: 1) && peerTable.decodesOfPeers >= 0)
       for other in peerTable.others { peerTable.reclaim(row: other.row, of: other.instance) }
     }
     _ = try await fixture.openTier()
@@ -125,6 +126,42 @@ import Threads
     #expect(peerTable.others.isEmpty && peerTable.unlistedBytesOfPeers == 0)
     #expect(!peerTable.hasPeers)
     _ = held
+  }
+
+  @Test func `a worker runs a second decode only while all workers run fewer than the limit`() async throws {
+    let (_, a, _, b) = try await peerTables()
+    #expect(a.beginDecode(1, limit: 3) && a.beginDecode(2, limit: 3))
+    #expect(b.decodesOfPeers == 2)
+    #expect(b.beginDecode(1, limit: 3))
+    #expect(!b.beginDecode(2, limit: 3) && !a.beginDecode(3, limit: 3))
+    #expect(a.decodesOfPeers == 1 && b.decodesOfPeers == 2)
+    a.recordDecodes(1)
+    #expect(b.beginDecode(2, limit: 3))
+    // The largest number counts for its worker.
+    #expect(!a.beginDecode(2, limit: 3) && a.beginDecode(2, limit: 4))
+    b.recordDecodes(0)
+    #expect(a.beginDecode(3, limit: 3))
+    #expect(b.beginDecode(1, limit: 3), "a worker never waits for another with its first decode")
+  }
+
+  @Test func `a worker without peers runs as many decodes as it may`() async throws {
+    let tier = try await fixture.openTier()
+    let peerTable = try #require(tier.peerTable)
+    for count in 1...9 { #expect(peerTable.beginDecode(count, limit: 1)) }
+  }
+
+  @Test func `the decodes of a dead worker no longer count after dead peers are detected`() async throws {
+    let (living, other) = (try await fixture.openTier(), try await fixture.openTier())
+    let peerTable = try #require(living.peerTable)
+    #expect(try #require(other.peerTable).beginDecode(1, limit: 2))
+    await other.die()
+    #expect(peerTable.beginDecode(1, limit: 2) && !peerTable.beginDecode(2, limit: 2))
+    await living.detectDeadPeersNow()
+    #expect(peerTable.beginDecode(2, limit: 2))
+    // Neither do they for the next worker with its row.
+    let next = try await fixture.openTier()
+    #expect(try #require(next.peerTable).decodesOfPeers == 2)
+    #expect(peerTable.decodesOfPeers == 0)
   }
 
   @Test func `the former holder of a revoked lease does not end the new lease`() async throws {

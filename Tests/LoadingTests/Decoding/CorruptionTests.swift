@@ -85,7 +85,10 @@ struct CorruptionTests {
     }
   }
 
-  @Test(arguments: [DecodeError.crashed, .timedOut, .tooManyPixels("x"), .unsupportedFormat("x"), .io("x")])
+  @Test(arguments: [
+    DecodeError.crashed, .timedOut(DecodeTimeout(.elapsedTime, processorTime: nil, elapsedTime: .seconds(60))),
+    .tooManyPixels("x"), .unsupportedFormat("x"), .io("x"),
+  ])
   func `an error that the image did not cause is retried`(error: DecodeError) async throws {
     let scene = try await Scene()
     let id = await scene.submit(Ask.for(Ask.small()))

@@ -269,7 +269,8 @@ struct VariantTests {
   @Test(arguments: [
     (DecodeError.corrupt("x"), "corrupt"), (.unsupportedFormat("x"), "unsupportedFormat"),
     (.tooManyPixels("x"), "tooManyPixels"), (.cropOutside("x"), "invalidParams"), (.crashed, "decoderCrashed"),
-    (.timedOut, "decodeTimeout"), (.unavailable("x"), "unsupportedFormat"),
+    (.timedOut(DecodeTimeout(.processorTime, processorTime: .seconds(10), elapsedTime: .seconds(12))), "decodeTimeout"),
+    (.unavailable("x"), "unsupportedFormat"),
   ])
   func `a decoder error ends all loads that wait for the decode`(error: DecodeError, kind: String) async throws {
     let scene = try await Scene()
@@ -278,6 +279,14 @@ struct VariantTests {
     #expect(scene.witness.end(of: ids.0) == kind && scene.witness.end(of: ids.1) == kind)
     #expect(scene.witness.end(of: await scene.submit()) == "disk")
     #expect(await scene.isIdle)
+  }
+
+  @Test(arguments: [(DecodeTimeout.Limit.processorTime, false), (.elapsedTime, true)])
+  func `only a decode that waited for the processor is retryable`(limit: DecodeTimeout.Limit, isRetryable: Bool) {
+    let timeout = DecodeTimeout(limit, processorTime: .seconds(2), elapsedTime: .seconds(60))
+    let error = LoadError(.timedOut(timeout))
+    #expect((error.kind, error.isRetryable) == (.decodeTimeout, isRetryable))
+    #expect(error.decodeTimeout == timeout)
   }
 
   @Test func `cancelling one of two loads that wait for a variant leaves the other`() async throws {

@@ -89,7 +89,7 @@ final class DiskFixture: Sendable {
     return paths.map { root + "/" + $0 }.filter { path in
       var isDirectory: ObjCBool = false
       return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && !isDirectory.boolValue
-        && !path.contains("/workers/") && !path.contains("index.sqlite") && !path.hasSuffix("/board-2")
+        && !path.contains("/workers/") && !path.contains("index.sqlite") && !path.hasSuffix("/board-3")
         && !path.hasSuffix("/lock")
     }
   }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct OptionsTests {
   @Test(arguments: [
     ["--nonsense"], ["--cache-dir"], ["--cache-dir", "--exit-status"],
-    ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"],
+    ["--max-concurrent", "many"], ["--max-concurrent", "-1"], ["--max-line", "1X"], ["--decode-memory", "127M"],
     ["--timeout", "15"], ["--timeout", "soon"], ["--order", "random"], ["--eof", "never"], ["--events", "nope"],
     ["--verify", "often"], ["--network", "private"], ["--resolver", "dns"], ["--log-level", "loud"],
     ["--log-format", "xml"],
@@ -232,7 +232,8 @@ import Testing
     "--cache-dir", "--cache-namespace", "--read-only-cache", "--memory-limit", "--disk-limit", "--max-age",
     "--max-concurrent", "--max-per-host", "--max-line", "--max-redirects", "--max-queued", "--order", "--timeout",
     "--connect-timeout", "--deadline", "--retries", "--failed-ttl", "--max-bytes", "--max-pixels", "--decoders",
-    "--decoder-lifetime", "--decode-timeout", "--min-free", "--verify", "--resolver", "--network", "--proxy",
+    "--decoder-lifetime", "--decode-timeout", "--decode-memory", "--min-free", "--verify", "--resolver", "--network",
+    "--proxy",
     "--user-agent", "--header", "--cookies", "--insecure", "--key-ignore-query", "--events", "--eof", "--exit-status",
     "--log-level",
     "--log-format", "--version", "--help", "--describe",
