@@ -1,4 +1,4 @@
-public import Platform
+internal import Platform
 
 /// A decode that was ended at one of its limits.
 public struct DecodeTimeout: Sendable, Hashable {

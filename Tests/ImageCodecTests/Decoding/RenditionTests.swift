@@ -8,7 +8,7 @@ struct RenditionTests {
   private let decoding = try! Decoding.shared()
   /// Decodes every image with `imageworker-codec`.
   private let large = try! Decoding(executable: try! DecoderExecutable.find())
-  private static let waves = Pictures.waves(400, 300).png()
+  private static let hills = Pictures.hills(400, 300).png()
 
   private func files(
     _ bytes: [UInt8], _ set: RenditionSet, placeholder: Bool = false, in decoding: Decoding
@@ -34,7 +34,7 @@ struct RenditionTests {
   func `both decoders make the same files, and the largest as it is made alone`(
     format: ImageFormat, orientation: Int
   ) async throws {
-    var file = try await large.encoded(Self.waves, as: format)
+    var file = try await large.encoded(Self.hills, as: format)
     if format == .jpeg { file.insert(contentsOf: Build.jpegEXIF(orientation), at: 2) }
     let set = set([
       { ($0.width, $0.height, $0.format) = (90, 90, .jpeg) }, { $0.width = 240 },
@@ -64,7 +64,7 @@ struct RenditionTests {
     switch format {
     case .svg:
       file = Array(#"<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30"><circle r="9"/></svg>"#.utf8)
-    default: file = try await large.encoded(Self.waves, as: format)
+    default: file = try await large.encoded(Self.hills, as: format)
     }
     let set = set([
       { ($0.width, $0.format) = (32, .png) }, { ($0.width, $0.format) = (16, .webp) }, { $0.format = .jpeg },
@@ -79,7 +79,7 @@ struct RenditionTests {
   }
 
   @Test func `a limit of bytes leads to the highest quality that fits`() async throws {
-    let source = try await large.encoded(Self.waves, as: .jpeg)
+    let source = try await large.encoded(Self.hills, as: .jpeg)
     for format in [ImageFormat.jpeg, .webp, .avif] {
       let transform = Transform.with { $0.format = format }
       let usual = try await decoding.encoded(source, transform).1.count
@@ -95,7 +95,7 @@ struct RenditionTests {
   }
 
   @Test func `the rendition at fault is named`() async throws {
-    let source = try await large.encoded(Self.waves, as: .jpeg)
+    let source = try await large.encoded(Self.hills, as: .jpeg)
     let good = Rendition(transform: .with { $0.width = 30 })
     let faults = [
       Rendition(transform: .with { $0.format = .webp }, maxBytes: 10),
@@ -124,7 +124,7 @@ struct RenditionTests {
   }
 
   @Test func `as many renditions as a message holds`() async throws {
-    let source = try await large.encoded(Self.waves, as: .jpeg)
+    let source = try await large.encoded(Self.hills, as: .jpeg)
     let transform = Transform.with {
       ($0.crop, $0.width, $0.height) = (.init(x: 10, y: 10, width: 1_000_000_000, height: 1_000_000_000), 40, 40)
       ($0.fit, $0.focus, $0.format) = (.cover, .point(x: 0.123456789012345, y: 0.987654321098765), .jpeg)
@@ -143,9 +143,9 @@ struct RenditionTests {
     ).1
     let header = try Decoding.header(animation)
     #expect((header.format, header.frames, header.width) == (.gif, 3, 8))
-    let still = try await decoding.encoded(Self.waves, .with { ($0.width, $0.format, $0.quality) = (40, .gif, 7) }).1
+    let still = try await decoding.encoded(Self.hills, .with { ($0.width, $0.format, $0.quality) = (40, .gif, 7) }).1
     #expect(try Decoding.header(still).frames == 1)
     let (made, _) = (try await decoding.pixels(still), ())
-    #expect(made.meanDifference(from: try await decoding.pixels(Self.waves, .with { $0.width = 40 })) < 20)
+    #expect(made.meanDifference(from: try await decoding.pixels(Self.hills, .with { $0.width = 40 })) < 20)
   }
 }

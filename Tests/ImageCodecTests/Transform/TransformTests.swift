@@ -98,7 +98,7 @@ struct TransformTests {
     "", "v2", "v3,", "v3,w", "v3,w=0", "v3,w=65536", "v3,w=01", "v3,w=1,w=2", "v3,h=1,w=1", "v3,fit=inside",
     "v3,fit=cover",
     "v3,crop=1:2:3", "v3,crop=0:0:0:1", "v3,crop=9999999999:0:1:1", "v3,blur=nan", "v3,blur=-1", "v3,blur=0.0",
-    "v3,blur=1", "v3,format=gif", "v3,quality=0", "v3,format=jpeg,quality=80", "v3,format=avif,quality=60",
+    "v3,blur=1", "v3,format=bmp", "v3,quality=0", "v3,format=jpeg,quality=80", "v3,format=avif,quality=60",
     "v3,background=FFFFFF", "v3,background=+00001",
     "v3,gray=0", "v3,radius=-1", "v3,frames=some", "v3,w=1 ", "w=1", "v3,x=1",
   ])
