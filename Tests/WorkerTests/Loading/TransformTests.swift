@@ -110,7 +110,7 @@ import Testing
         (["crop": "entropy", "fit": "fill", "width": 10, "height": 10], "transform.crop"),
         (["crop": ["x": 0.5], "fit": "cover", "width": 10, "height": 10], "transform.crop.y"),
         (["crop": ["x": 10, "y": 0], "fit": "cover", "width": 10, "height": 10], "transform.crop.x"),
-        (["format": "gif"], "transform.format"), (["quality": 101], "transform.quality"),
+        (["format": "bmp"], "transform.format"), (["quality": 101], "transform.quality"),
         (["frames": "all", "format": "png"], "transform.frames"), (["background": "white"], "transform.background"),
         (["background": "#fffff"], "transform.background"), (["blur": -1], "transform.blur"),
         (["grayscale": "yes"], "transform.grayscale"), (["cornerRadius": -1], "transform.cornerRadius"),
