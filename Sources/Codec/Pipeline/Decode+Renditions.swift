@@ -14,7 +14,7 @@ extension Decode {
     var renderings: [Rendering?] = try request.parts.enumerated().map { index, request in
       if parts[index].rendition.isStripped { return nil }
       let source = try Source(request: request, input: input)
-      return try makeRendition(index) { try rendering(of: source, request.transform) }
+      return try makeRendition(index, of: parts.count) { try rendering(of: source, request.transform) }
     }
     // The placeholder is made like a last file.
     if request.wantsPlaceholder { renderings.append(try smallRendering(of: source)) }
@@ -27,7 +27,7 @@ extension Decode {
     var scaled: [Int: Picture] = [:]
     var files: [Int: (file: EncodedFile, told: Decoded.File)] = [:]
     for step in cascade.steps {
-      try makeRendition(step.index) {
+      try makeRendition(step.index, of: parts.count) {
         guard let rendering = renderings[step.index] else {
           return files[step.index] = try stripped(source, parts[step.index])
         }

@@ -93,12 +93,8 @@ struct Decode {
   private func small(_ source: Source) throws -> Picture { try smallRendering(of: source).still() }
 
   func smallRendering(of source: Source) throws -> Rendering {
-    var transform = request.transform
-    if transform.width == nil, transform.height == nil, transform.blur == 0, transform.cornerRadius == 0 {
-      (transform.width, transform.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
-    }
     let format = outputFormat(of: source, request.transform, frames: 1)
-    return try Rendering(source: source, transform: transform, format: format)
+    return try Rendering(source: source, transform: request.transform.forPlaceholder, format: format)
   }
 }
 
@@ -113,20 +109,8 @@ extension Transform {
 extension Placeholder {
   /// - Parameter picture: has any size, and standard pixels.
   init(of picture: Picture) throws {
-    var box = Transform()
-    (box.width, box.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
-    let geometry = try box.geometry(width: picture.width, height: picture.height)
-    let small = try picture.resized(toWidth: geometry.scaledWidth, height: geometry.scaledHeight)
-    let bands = small.bands
-    var pixels: [UInt8] = []
-    try small.forEachRows { row in
-      for start in stride(from: 0, to: row.count, by: bands) {
-        let (green, blue) = bands >= 3 ? (start + 1, start + 2) : (start, start)
-        pixels += [row[start], row[green], row[blue]]
-        pixels.append(bands.isMultiple(of: 2) ? row[start + bands - 1] : 255)
-      }
-    }
-    let hash = ThumbHash(pixels: pixels, width: small.width, height: small.height)
-    self.init(thumbHash: hash.bytes, color: hash.color)
+    let size = try ThumbHash.size(width: picture.width, height: picture.height)
+    let small = try picture.resized(toWidth: size.width, height: size.height)
+    try self.init(width: size.width, height: size.height, bands: small.bands) { try small.forEachRows($0) }
   }
 }

@@ -39,11 +39,14 @@ extension DecodeError {
 }
 
 /// Makes a rendition of a set. An error that is the image's own, or the system's, names no rendition.
-package func makeRendition<Result>(_ index: Int, _ body: () throws -> Result) throws -> Result {
+///
+/// - Parameter count: the number of renditions. What comes after them, as the placeholder, is none.
+package func makeRendition<Result>(_ index: Int, of count: Int, _ body: () throws -> Result) throws -> Result {
   do { return try body() } catch {
     let error = DecodeError(error)
     switch error {
-    case .cropOutside, .tooLarge, .tooManyPixels, .unsupportedFormat: throw DecodeError.ofRendition(index, error)
+    case .cropOutside, .tooLarge, .tooManyPixels, .unsupportedFormat:
+      throw index < count ? DecodeError.ofRendition(index, error) : error
     default: throw error
     }
   }

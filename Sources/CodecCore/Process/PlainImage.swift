@@ -27,14 +27,24 @@ enum PlainImage {
     case .check: try reader.readAll()
     case .pixels:
       let picture = try PlainPicture(request, of: reader.size, limit)
-      guard let rows = try picture.scaled(by: reader).map(picture.finished), try write(rows, to: output, &decoded)
-      else { return nil }
+      guard var rows = try picture.scaled(by: reader).map(picture.finished) else { return nil }
+      guard try addPlaceholder(of: &rows, request, to: &decoded), try write(rows, to: output, &decoded) else {
+        return nil
+      }
       (decoded.width, decoded.height) = (picture.geometry.width, picture.geometry.height)
     case .renditions(let parts, _, _):
       guard try writeRenditions(parts, request, file, by: reader, output, &decoded) else { return nil }
+    case .placeholder:
+      let small = try PlainPicture(request.forPlaceholder, of: reader.size, limit)
+      guard let rows = try small.scaled(by: reader).map(small.finished), !small.isFlattened(rows),
+        let placeholder = try Placeholder(of: rows)
+      else { return nil }
+      decoded.placeholder = placeholder
     default:
       let picture = try PlainPicture(request, of: reader.size, limit)
-      guard try picture.canBeFile(of: file.bytes), let rows = try picture.scaled(by: reader).map(picture.finished),
+      guard try picture.canBeFile(of: file.bytes), var rows = try picture.scaled(by: reader).map(picture.finished),
+        !(request.wantsPlaceholder && picture.isFlattened(rows)),
+        try addPlaceholder(of: &rows, request, to: &decoded),
         let encoded = try encode(rows, as: picture.format, request.transform, quality: request.transform.quality)
       else { return nil }
       try output?.write(encoded.bytes)
@@ -46,6 +56,17 @@ enum PlainImage {
     return decoded
   }
 
+  /// Adds the placeholder of a result, if it is wanted. False if it needs other libraries.
+  private static func addPlaceholder(
+    of rows: inout PixelRows, _ request: CodecRequest, to decoded: inout Decoded
+  ) throws -> Bool {
+    guard request.wantsPlaceholder else { return true }
+    // In memory, because both outputs read it.
+    rows = try rows.inMemory()
+    decoded.placeholder = try Placeholder(of: rows)
+    return decoded.placeholder != nil
+  }
+
   /// Writes the files of a set. False if one needs other libraries.
   private static func writeRenditions(
     _ parts: [CodecRequest.Part], _ request: CodecRequest, _ file: InputFile, by reader: any PlainReader,
@@ -53,15 +74,17 @@ enum PlainImage {
   ) throws -> Bool {
     let limit = PixelLimit(request)
     /// Nil for a stripped file.
-    let pictures: [PlainPicture?] = try request.parts.enumerated().map { index, request in
+    var pictures: [PlainPicture?] = try request.parts.enumerated().map { index, request in
       if parts[index].rendition.isStripped { return nil }
-      return try makeRendition(index) { try PlainPicture(request, of: reader.size, limit) }
+      return try makeRendition(index, of: parts.count) { try PlainPicture(request, of: reader.size, limit) }
     }
+    // The placeholder is made like a last file.
+    if request.wantsPlaceholder { pictures.append(try PlainPicture(request.forPlaceholder, of: reader.size, limit)) }
     var next: (any PlainReader)? = reader
     var scaled: [Int: PixelRows] = [:]
     var files: [Int: (file: EncodedFile, quality: Int?)] = [:]
     for step in Cascade(pictures.map { $0?.layout }).steps {
-      let isMade = try makeRendition(step.index) {
+      let isMade = try makeRendition(step.index, of: parts.count) {
         guard let picture = pictures[step.index] else {
           let part = parts[step.index]
           files[step.index] = (
@@ -69,7 +92,8 @@ enum PlainImage {
           )
           return true
         }
-        guard try picture.canBeFile(of: file.bytes) else { return false }
+        let isFile = step.index < parts.count
+        if isFile, !(try picture.canBeFile(of: file.bytes)) { return false }
         var rows: PixelRows?
         if let parent = step.parent {
           rows = try scaled[parent]?.resized(toWidth: picture.layout.scaledWidth, height: picture.layout.scaledHeight)
@@ -81,12 +105,17 @@ enum PlainImage {
           rows = try rows.inMemory()
           scaled[step.index] = rows
         }
-        files[step.index] = try encode(try picture.finished(rows), of: picture, parts[step.index].rendition)
+        let finished = try picture.finished(rows)
+        guard isFile else {
+          decoded.placeholder = picture.isFlattened(finished) ? nil : try Placeholder(of: finished)
+          return decoded.placeholder != nil
+        }
+        files[step.index] = try encode(finished, of: picture, parts[step.index].rendition)
         return files[step.index] != nil
       }
       guard isMade else { return false }
     }
-    for (index, picture) in pictures.enumerated() {
+    for (index, picture) in pictures.prefix(parts.count).enumerated() {
       guard let (file, quality) = files[index] else { return false }
       try output?.write(file.bytes)
       decoded.bytes += file.bytes.count
@@ -195,10 +224,31 @@ private struct PlainPicture {
     return rows.inSRGB(from: profile)
   }
 
+  /// Whether the format has no alpha and the pixels have.
+  func isFlattened(_ rows: PixelRows) -> Bool { format == .jpeg && rows.bands.isMultiple(of: 2) }
+
   /// Upright and cut.
   func finished(_ rows: PixelRows) throws -> PixelRows {
     let part = Transform.Crop(x: -geometry.x, y: -geometry.y, width: geometry.width, height: geometry.height)
     return try rows.oriented(request.orientation).cut(part)
+  }
+}
+
+extension CodecRequest {
+  /// The request for the picture of the placeholder.
+  fileprivate var forPlaceholder: CodecRequest {
+    var request = self
+    request.transform = transform.forPlaceholder
+    return request
+  }
+}
+
+extension Placeholder {
+  /// Nil if resizing takes much memory.
+  fileprivate init?(of rows: PixelRows) throws {
+    let size = try ThumbHash.size(width: rows.width, height: rows.height)
+    guard let small = try rows.resized(toWidth: size.width, height: size.height) else { return nil }
+    try self.init(width: size.width, height: size.height, bands: small.bands) { try small.forEach($0) }
   }
 }
 

@@ -18,6 +18,12 @@ package struct ThumbHash {
   /// The largest side of an image to encode; a larger image would have the same hash.
   package static let maxSide = 100
 
+  /// The size in which an image is encoded.
+  package static func size(width: Int, height: Int) throws -> (width: Int, height: Int) {
+    let geometry = try Transform.thumbHash.geometry(width: width, height: height)
+    return (geometry.scaledWidth, geometry.scaledHeight)
+  }
+
   /// - Parameter pixels: R G B A with straight alpha, 8 bits each; there are `width * height` pixels.
   package init(pixels: [UInt8], width: Int, height: Int) {
     (self.width, self.height) = (width, height)
@@ -129,4 +135,41 @@ package struct ThumbHash {
   private static let maxWaves = 7
 
   private func rounded(_ number: Double) -> Int { Int((number + 0.5).rounded(.down)) }
+}
+
+extension Transform {
+  /// The size in which an image is encoded as a ThumbHash.
+  fileprivate static var thumbHash: Transform {
+    var transform = Transform()
+    (transform.width, transform.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
+    return transform
+  }
+
+  /// The transform whose result has the same placeholder as that of this one, and is often smaller.
+  package var forPlaceholder: Transform {
+    guard width == nil, height == nil, blur == 0, cornerRadius == 0 else { return self }
+    var transform = self
+    (transform.width, transform.height) = (ThumbHash.maxSide, ThumbHash.maxSide)
+    return transform
+  }
+}
+
+extension Placeholder {
+  /// - Parameters:
+  ///   - bands: 1 for grey and 3 for R G B, with one more for alpha.
+  ///   - forEachRow: passes the rows of a picture of the size that `ThumbHash` says.
+  package init(
+    width: Int, height: Int, bands: Int, _ forEachRow: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
+  ) rethrows {
+    var pixels: [UInt8] = []
+    try forEachRow { row in
+      for start in stride(from: 0, to: row.count, by: bands) {
+        let (green, blue) = bands >= 3 ? (start + 1, start + 2) : (start, start)
+        pixels += [row[start], row[green], row[blue]]
+        pixels.append(bands.isMultiple(of: 2) ? row[start + bands - 1] : 255)
+      }
+    }
+    let hash = ThumbHash(pixels: pixels, width: width, height: height)
+    self.init(thumbHash: hash.bytes, color: hash.color)
+  }
 }

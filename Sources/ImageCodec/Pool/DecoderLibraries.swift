@@ -45,13 +45,14 @@ extension CodecRequest {
   /// such file.
   package var isForPlainImage: Bool {
     let plain: [ImageFormat] = [.jpeg, .png, .webp]
-    guard plain.contains(format), !wantsPlaceholder else { return false }
+    guard plain.contains(format) else { return false }
     switch output {
-    case .check: return true
+    case .check: return !wantsPlaceholder
+    case .placeholder: return transform.isPlain
     case .pixels: return transform.isPlain
     case .encoded: return transform.isPlain && plain.contains(transform.format ?? format)
     case .renditions(_, let facts, checks: false): return facts.isEmpty && parts.allSatisfy(\.isForPlainImage)
-    case .facts, .placeholder, .preview, .renditions: return false
+    case .facts, .preview, .renditions: return false
     }
   }
 }

@@ -243,7 +243,8 @@ final class DecodeCoordinator {
   func fail(_ id: DecodeCoalescer.ID, _ error: LoadError, ofOutput output: Int? = nil) {
     for waiter in end(id) {
       var error = error
-      error.output = output.flatMap { waiter.load.request.processing?.outputs?[$0].name }
+      let outputs = waiter.load.request.processing?.outputs ?? []
+      error.output = output.flatMap { outputs.indices.contains($0) ? outputs[$0].name : nil }
       client?.complete(waiter.load, .failure(error), at: waiter.stage)
     }
   }

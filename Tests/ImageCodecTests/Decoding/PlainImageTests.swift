@@ -79,6 +79,24 @@ struct PlainImageTests {
     try await compare(file)
   }
 
+  @Test func `placeholders are the same`() async throws {
+    let jpeg = try await other.encoded(Self.waves, as: .jpeg)
+    let small = try await other.encoded(Self.hills, as: .webp)
+    for file in [jpeg, small] + Self.pngs.map(\.1) {
+      for transform in Self.transforms + [.with { $0.format = .jpeg }] {
+        for output in [nil, DecodeTask.Output.placeholder] {
+          func result(_ decoding: Decoding) async throws -> Result<Decoded, DecodeError> {
+            let output = output ?? .encoded(decoding.newPath())
+            let task = try decoding.task(file, output, transform, placeholder: output != .placeholder)
+            #expect(task.libraries == .plain)
+            return await decoding.run(task)
+          }
+          #expect(try await result(plain) == (try await result(other)))
+        }
+      }
+    }
+  }
+
   /// Compares the results of all transforms.
   private func compare(_ file: [UInt8]) async throws {
     for transform in Self.transforms {
