@@ -149,7 +149,7 @@ struct DecodeTests {
     #expect(try libraries(.encoded("a"), .jxl) == .all)
     #expect(try libraries(.encoded("a"), .avif) == .common)
     #expect(try libraries(.encoded("a"), .webp) == .plain && libraries(.encoded("a"), nil) == .plain)
-    #expect(try libraries(.placeholder, .jxl) == .common)
+    #expect(try libraries(.placeholder, .jxl) == .plain)
     let drawing = Build.text("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"4\" height=\"4\"/>")
     #expect(try decoding.task(drawing, .encoded("a"), .with { $0.format = .png }).libraries == .all)
   }
