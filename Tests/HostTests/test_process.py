@@ -157,6 +157,70 @@ class Outputs(Process):
                 self.assertEqual(made.width, 40 * (index + 1))
             self.assertEqual((self.media / name).stat().st_mode & 0o777, 0o604)
 
+    def test_two_outputs_of_one_file_are_refused(self) -> None:
+        (self.folder / "link").symlink_to(self.media)
+        (self.media / "alias").symlink_to("a")
+        (self.media / "a").write_bytes(b"before")
+        for other in (f"{self.media}/./a", f"{self.media}//a", f"{self.media}/../media/a", str(self.folder / "link" / "a"), str(self.media / "alias")):
+            outputs = {"one": {"saveTo": str(self.media / "a")}, "two": {"saveTo": other}}
+            answer = self.process({"path": str(self.photo)}, outputs=outputs)
+            self.assertEqual((self.kind(answer), answer["error"]["data"]["output"]), ("io", "two"), other)
+            self.assertEqual((self.media / "a").read_bytes(), b"before")
+
+    def test_names_are_bytes(self) -> None:
+        names = ["\u00e9", "e\u0301", 'a "quoted"\nname', "../x", "__proto__"]
+        answer = self.process({"path": str(self.photo)}, outputs={name: {"transform": {"width": 9}} for name in names})
+        self.assertEqual(list(answer["result"]["outputs"]), names)
+
+    def test_animations_and_stills_in_one_set(self) -> None:
+        frames = [Image.new("RGB", (40, 30), color) for color in ("red", "green", "blue")]
+        for kind in ("png", "gif", "webp"):
+            file = self.spool / f"animated.{kind}"
+            frames[0].save(file, save_all=True, append_images=frames[1:], duration=100)
+            outputs: dict[str, Any] = {
+                "all": {"transform": {"frames": "all", "format": "webp"}},
+                "first": {"transform": {"format": "png"}},
+                "small": {"transform": {"width": 12, "format": "jpeg"}},
+                "gif": {"transform": {"frames": "all", "format": "gif", "width": 20}},
+            }
+            with self.subTest(kind):
+                facts = {"facts": ["perceptualHash"], "placeholder": True, "validate": "decode"}
+                together = self.process({"path": str(file)}, outputs=outputs, **facts)["result"]
+                alone = self.process({"path": str(file)}, **facts)["result"]
+                self.assertEqual(together["perceptualHash"], alone["perceptualHash"])
+                self.assertEqual(together["placeholder"], alone["placeholder"])
+                sizes = {name: (made["width"], made["height"], made.get("frames", 1)) for name, made in together["outputs"].items()}
+                self.assertEqual(sizes, {"all": (40, 30, 3), "first": (40, 30, 1), "small": (12, 9, 1), "gif": (20, 15, 3)})
+                with Image.open(together["outputs"]["first"]["path"]) as first:
+                    red, green, blue = first.convert("RGB").getpixel((20, 15))  # type: ignore[misc]
+                    self.assertTrue(red > 250 and green < 5 and blue < 5)
+                with Image.open(together["outputs"]["gif"]["path"]) as made:
+                    self.assertEqual(made.n_frames, 3)  # type: ignore[attr-defined]
+
+    def test_a_request_that_is_cancelled_writes_nothing(self) -> None:
+        lines = []
+        for number in range(200):
+            outputs = {name: {"transform": {"width": 30}, "saveTo": str(self.media / f"{number}-{name}")} for name in "abcd"}
+            lines.append({"id": number, "method": "process", "params": {"file": {"path": str(self.photo)}, "outputs": outputs}})
+            lines += [{"id": f"c{number}-{late}", "method": "cancel", "params": {"id": late}} for late in (number - 9,) if late >= 0]
+        command = [default_worker(), "--cache-dir", str(self.folder / "other")]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        answers = [json.loads(line) for line in subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()]
+        self.assertEqual(len(answers), len(lines))
+        for answer in answers:
+            if isinstance(answer["id"], int):
+                made = sum((self.media / f"{answer['id']}-{name}").exists() for name in "abcd")
+                self.assertEqual(made, 0 if "error" in answer else 4, answer)
+
+    def test_waiting_files_are_not_read_and_count_as_queued(self) -> None:
+        lines = [{"id": number, "method": "process", "params": {"file": {"path": str(self.photo)}, "validate": "decode"}} for number in range(100)]
+        command = [default_worker(), "--cache-dir", str(self.folder / "other"), "--decoders", "1", "--max-queued", "5"]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        answers = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+        kinds = [self.kind(json.loads(answer)) for answer in answers]
+        self.assertGreater(kinds.count("overloaded"), 0)
+        self.assertEqual(kinds.count("overloaded") + kinds.count("None"), 100)
+
     def test_data_and_paths_are_the_files(self) -> None:
         kinds = {"data": {"deliver": "data"}, "path": {}, "both": {"deliver": "data", "saveTo": str(self.media / "both")}}
         made = self.process({"path": str(self.photo)}, outputs=kinds)["result"]["outputs"]
@@ -262,7 +326,7 @@ class Permitted(Process):
                 self.assertEqual((self.kind(answer), answer["error"]["data"].get("member")), ("invalidParams", "file"), answer)
         answer = self.worker.call("store", key="a", path=str(outside))
         self.assertEqual(self.kind(answer), "invalidParams")
-        for file in ({"path": str(inner)}, {"root": str(self.spool), "path": "inner/a.png"}, {"root": str(self.spool / "inner"), "path": "a.png"}):
+        for file in ({"path": str(inner)}, {"path": f"{self.spool}//./inner/a.png"}, {"root": str(self.spool), "path": "inner/a.png"}, {"root": str(self.spool / "inner"), "path": "a.png"}):
             self.assertEqual(self.process(file)["result"]["format"], "png")
         self.assertEqual(self.worker.call("store", key="a", path=str(inner))["result"]["format"], "png")
         with open(outside, "rb") as given:

@@ -93,7 +93,7 @@ export interface OutputParams {
   transform?: Transform;
   /** Instead of a transform: the bytes of the image without its metadata. */
   strip?: boolean;
-  /** The highest quality is used at which the file fits. */
+  /** The quality is lowered until the file fits. */
   maxBytes?: number;
   minQuality?: number;
   /** Default: "none" with `saveTo`, otherwise "path". */

@@ -573,7 +573,7 @@ class OutputParams(TypedDict, total=False):
     strip: Optional[bool]
     """Instead of a transform: the bytes of the image without its metadata."""
     max_bytes: Optional[int]
-    """The highest quality is used at which the file fits."""
+    """The quality is lowered until the file fits."""
     min_quality: Optional[int]
     deliver: Optional[Literal["path", "data", "none"]]
     """Default: `none` with `save_to`, otherwise `path`."""

@@ -37,8 +37,12 @@ struct Rendering {
     return try still(from: try scaled())
   }
 
-  /// The layout of a still image of pixels; nil for an animation and for a drawing, which has no pixels of its own.
-  var layout: StoredLayout? { frames > 1 || source.input.drawing != nil ? nil : source.layout(geometry) }
+  /// The layout of a still image of pixels. Nil for an animation, for a drawing, which has no pixels of its own, and for
+  /// a part that the pixels themselves decide.
+  var layout: StoredLayout? {
+    let dependsOnPixels = transform.fit == .cover && transform.focus.needsPixels
+    return frames > 1 || source.input.drawing != nil || dependsOnPixels ? nil : source.layout(geometry)
+  }
 
   /// The first frame, from the scaled part as it is stored.
   func still(from scaled: Picture) throws -> Picture { try finished(try scaled.oriented(source.orientation)) }

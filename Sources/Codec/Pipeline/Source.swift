@@ -81,7 +81,7 @@ struct Source {
   func reopened(shrink: Int) throws -> Picture {
     if let reader = try jpegReader() { return try reader.picture(like: picture, shrink: shrink) }
     if let decoded = input.decoded { return decoded }
-    return try input.open(format, strictness: strictness, allFrames: allFrames, shrink: shrink)
+    return try input.open(format, strictness: strictness, allFrames: frames > 1, shrink: shrink)
   }
 
   /// Whether the file is decoded each time that its pixels are read, and never at a reduced size.

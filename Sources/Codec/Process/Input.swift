@@ -8,13 +8,12 @@ final class Input {
   let bytes: UnsafeRawBufferPointer
   /// The owner of the bytes.
   private let file: AnyObject
-  private var raster: Raster?
-  /// The number of frames of the raster.
-  private var decodedFrames = 0
+  /// The decoded images, by their numbers of frames. Pictures read them, so none is replaced.
+  private var rasters: [Int: Raster] = [:]
   private(set) var drawing: Drawing?
   /// The pixels of the image, if they are kept for several readers.
   var decoded: Picture?
-  var hasRaster: Bool { raster != nil }
+  var hasRaster: Bool { !rasters.isEmpty }
   /// The reader that decoded the first frames of the raster and continues after them.
   private var frameReader: (any FrameReader)?
   private var jpegReaders: [JPEGReader] = []
@@ -39,7 +38,7 @@ final class Input {
   func open(
     _ format: ImageFormat, strictness: VipsFailOn, allFrames: Bool = false, shrink: Int = 1
   ) throws -> Picture {
-    if let raster {
+    if let frames = allFrames ? rasters.keys.max() : rasters.keys.min(), let raster = rasters[frames] {
       try checkSides(raster.width, raster.height)
       return try Picture.viewing(raster)
     }
@@ -118,12 +117,12 @@ final class Input {
   func decode(
     _ format: ImageFormat, size: (width: Int, height: Int), frames: Int, isOneByOne: Bool, maxPixels: Int
   ) throws {
-    // A rendition of the same input has decoded as many frames.
-    if raster != nil, decodedFrames == frames, !isOneByOne { return }
-    decodedFrames = isOneByOne ? 1 : frames
+    let count = isOneByOne ? 1 : frames
+    // Another rendition of the same input has decoded as many.
+    if rasters[count] != nil, !isOneByOne { return }
     func decode(by reader: some FrameReader) throws {
       var reader = reader
-      raster = try reader.raster(frames: isOneByOne ? 1 : frames, continues: isOneByOne)
+      rasters[count] = try reader.raster(frames: count, continues: isOneByOne)
       frameReader = reader
     }
     switch format {
@@ -134,9 +133,9 @@ final class Input {
     case .gif: try decode(by: try GIFReader(self))
     case .png:
       if let animation { try decode(by: try APNGReader(self, animation)) }
-    case .bmp: raster = try BitmapReader(self).read()
+    case .bmp: rasters[count] = try BitmapReader(self).read()
     case .svg: drawing = Drawing(file: bytes, width: size.width, height: size.height)
-    case .ico: raster = try BitmapReader(self, entry: try icon()).read()
+    case .ico: rasters[count] = try BitmapReader(self, entry: try icon()).read()
     default: break
     }
   }

@@ -41,7 +41,17 @@ package enum StrippedFile {
       guard position <= file.count else { break }
       // JFIF must be the first segment, and EXIF follows it.
       if isFirst, marker != 0xE0 { result += segment }
-      if keeps(marker, file[(start + 4)..<position]) { result += file[start..<position] }
+      let content = file[(start + 4)..<position]
+      switch marker {
+      // JFIF without its thumbnail, and Adobe's transform.
+      case 0xE0 where content.count >= 14 && content.starts(with: "JFIF\0".utf8):
+        result += [0xFF, marker, 0, 16] + content.prefix(12) + [0, 0]
+      case 0xEE where content.count >= 12 && content.starts(with: "Adobe".utf8):
+        result += [0xFF, marker, 0, 14] + content.prefix(12)
+      case 0xE2 where content.starts(with: "ICC_PROFILE\0".utf8): result += file[start..<position]
+      case 0xE0...0xEF, 0xFE: break
+      default: result += file[start..<position]
+      }
       if isFirst, marker == 0xE0 { result += segment }
       isFirst = false
     }
@@ -59,15 +69,6 @@ package enum StrippedFile {
     return file.count
   }
 
-  private static func keeps(_ marker: UInt8, _ content: Slice<UnsafeRawBufferPointer>) -> Bool {
-    switch marker {
-    case 0xE0, 0xEE: true
-    case 0xE2: content.starts(with: "ICC_PROFILE\0".utf8)
-    case 0xE1...0xEF, 0xFE: false
-    default: true
-    }
-  }
-
   // MARK: - PNG (third edition, section 11)
 
   /// The ancillary chunks that change what is shown.
@@ -78,6 +79,7 @@ package enum StrippedFile {
     var result = Array(file.prefix(33))
     if !exif.isEmpty { result += chunk("eXIf", exif) }
     for chunk in PNGChunks(file) where chunk.isWhole {
+      if chunk.name == PNGChunks.end { return result + self.chunk("IEND", []) }
       let name = String(decoding: file[(chunk.content.lowerBound - 4)..<chunk.content.lowerBound], as: UTF8.self)
       let isCritical = name.utf8.first.map { $0 & 0x20 == 0 } ?? false
       if isCritical || shownChunks.contains(name) {
@@ -104,15 +106,31 @@ package enum StrippedFile {
     var body: [UInt8] = []
     let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
     let whole = UnsafeRawBufferPointer(rebasing: file[..<min(file.count, 8 + length)])
+    var seen = Set<String>()
     for chunk in WebPChunks(of: whole) where shownParts.contains(chunk.name) {
+      // Decoders use the first of a kind.
+      guard chunk.name == "ANMF" || seen.insert(chunk.name).inserted else { continue }
       let start = body.count
-      body += whole[chunk.whole]
+      body += chunk.name == "ANMF" ? frame(UnsafeRawBufferPointer(rebasing: whole[chunk.whole])) : Array(whole[chunk.whole])
       guard chunk.name == "VP8X", !chunk.content.isEmpty else { continue }
       body[start + 8] = body[start + 8] & ~(exifFlag | xmpFlag) | (exif.isEmpty ? 0 : exifFlag)
     }
     // Only an extended file can have an orientation.
     if !exif.isEmpty { body += Array("EXIF".utf8) + little(UInt32(exif.count)) + exif }
     return Array("RIFF".utf8) + little(UInt32(body.count + 4)) + Array("WEBP".utf8) + body
+  }
+
+  /// A frame of an animation, without unknown chunks.
+  private static func frame(_ chunk: UnsafeRawBufferPointer) -> [UInt8] {
+    // A name, a length, and 16 bytes about the frame.
+    guard chunk.count > 24 else { return Array(chunk) }
+    var content = Array(chunk[8..<24])
+    // The parts follow as in a file.
+    let parts = WebPChunks(of: UnsafeRawBufferPointer(rebasing: chunk[(24 - WebPChunks.headerLength)...]))
+    for part in parts where ["ALPH", "VP8 ", "VP8L"].contains(part.name) {
+      content += chunk[(part.whole.lowerBound + 12)..<(part.whole.upperBound + 12)]
+    }
+    return Array("ANMF".utf8) + little(UInt32(content.count)) + content
   }
 
   private static func little(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }

@@ -14,12 +14,12 @@ public struct HostPlace: Sendable, Hashable {
 
   public var name: Name
   /// The folder below which the file must be, without links on the way; nil for any place.
-  public var permitted: String?
+  public var permitted: PermittedFolder?
 
   /// The process that started the worker.
   public static var host: Int32 { getppid() }
 
-  public init(_ name: Name, permitted: String? = nil) { (self.name, self.permitted) = (name, permitted) }
+  public init(_ name: Name, permitted: PermittedFolder? = nil) { (self.name, self.permitted) = (name, permitted) }
 
   /// The path in messages.
   var path: String {
@@ -28,6 +28,41 @@ public struct HostPlace: Sendable, Hashable {
     case .beneath(let path, let folder): "\(folder)/\(path)"
     case .descriptor(let number, let process): "/proc/\(process)/fd/\(number)"
     }
+  }
+}
+
+/// A folder below which files of the host must be.
+public struct PermittedFolder: Sendable, Hashable {
+  /// The path, as it was given and without links.
+  private let given: String
+  let path: String
+
+  /// Throws `io` if there is no such folder.
+  ///
+  /// - Parameter given: an absolute path.
+  public init(_ given: String, environment: StoreEnvironment = .system) throws(StoreError) {
+    guard let real = realpath(given, nil) else {
+      throw StoreError(FileError(operation: .open, path: given, code: errno))
+    }
+    defer { free(real) }
+    (self.given, path) = (Self.simplified(given), String(cString: real))
+    do throws(FileError) { close(try environment.files.openDirectory(path)) } catch { throw StoreError(error) }
+  }
+
+  /// The part of an absolute path below the folder; empty for the folder itself.
+  func relative(_ path: String) throws(StoreError) -> String {
+    let simple = Self.simplified(path)
+    for folder in [given, self.path] {
+      if simple == folder { return "" }
+      let prefix = folder == "/" ? folder : folder + "/"
+      if simple.utf8.starts(with: prefix.utf8) { return String(simple.dropFirst(prefix.count)) }
+    }
+    throw StoreError(.outside, "\(path) must be below \(given)")
+  }
+
+  /// A path without empty parts and dots.
+  private static func simplified(_ path: String) -> String {
+    "/" + path.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
   }
 }
 
@@ -93,12 +128,12 @@ public final class HostFile {
         throw StoreError(error)
       }
     case (.path(let path), let permitted?):
-      return try find(try relative(path, to: permitted), below: permitted, files)
+      return try find(try permitted.relative(path), below: permitted.path, files)
     case (.beneath(let path, let folder), nil): return try find(path, below: folder, files)
     case (.beneath(let path, let folder), let permitted?):
-      let inner = try relative(folder, to: permitted)
-      if inner.isEmpty { return try find(path, below: permitted, files) }
-      let found = try find(inner, below: permitted, files)
+      let inner = try permitted.relative(folder)
+      if inner.isEmpty { return try find(path, below: permitted.path, files) }
+      let found = try find(inner, below: permitted.path, files)
       defer { close(found) }
       return try find(path, in: found, called: folder, files)
     }
@@ -121,14 +156,6 @@ public final class HostFile {
       guard error.code == EXDEV || error.code == ELOOP else { throw StoreError(error) }
       throw StoreError(.outside, "\(path) must be a path below \(folder) without links")
     }
-  }
-
-  /// The part of an absolute path below a folder; empty for the folder itself.
-  private static func relative(_ path: String, to folder: String) throws(StoreError) -> String {
-    let folder = folder.hasSuffix("/") ? folder : folder + "/"
-    if path + "/" == folder { return "" }
-    guard path.hasPrefix(folder) else { throw StoreError(.outside, "\(path) must be below \(folder)") }
-    return String(path.dropFirst(folder.utf8.count))
   }
 }
 

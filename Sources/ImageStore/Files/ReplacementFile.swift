@@ -66,6 +66,15 @@ public final class ReplacementFile {
     }
   }
 
+  /// Whether both take the name of one file, however their paths are spelt.
+  public func replacesSameFile(as other: ReplacementFile) -> Bool {
+    guard destination.name.utf8.elementsEqual(other.destination.name.utf8),
+      let own = try? files.status(of: destination.folder, target),
+      let others = try? files.status(of: other.destination.folder, other.target)
+    else { return false }
+    return own.st_dev == others.st_dev && own.st_ino == others.st_ino
+  }
+
   /// Gives the complete file its name. Nothing may be written afterwards.
   public func commit() throws(StoreError) {
     do throws(FileError) {

@@ -127,9 +127,11 @@ extension DecodeCoordinator {
     let response = adding(found, of: decode.candidate).response
     let waiters = end(id)
     let deliveries = waiters.map { waiter in
-      OutputDelivery(
+      let commitPoint = CommitPoint()
+      waiter.load.commitPoint = commitPoint
+      return OutputDelivery(
         orders: waiter.load.request.processing?.outputs ?? [], files: decoded.renditions, path: path,
-        original: response.content)
+        original: response.content, commitPoint: commitPoint)
     }
     for waiter in waiters { waiter.load.timeline.enter(.deliver, at: .now) }
     let storage = storage
@@ -144,6 +146,7 @@ extension DecodeCoordinator {
           image.outputs = outputs
           return image
         }
+        waiter.load.commitPoint = nil
         self?.client?.complete(waiter.load, result, at: waiter.stage)
       }
     }

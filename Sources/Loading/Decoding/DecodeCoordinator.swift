@@ -245,6 +245,7 @@ final class DecodeCoordinator {
       var error = error
       let outputs = waiter.load.request.processing?.outputs ?? []
       error.output = output.flatMap { outputs.indices.contains($0) ? outputs[$0].name : nil }
+      if let name = error.output, let member = error.member { error.member = "outputs.\(name).\(member)" }
       client?.complete(waiter.load, .failure(error), at: waiter.stage)
     }
   }

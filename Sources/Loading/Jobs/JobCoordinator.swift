@@ -172,12 +172,16 @@ final class JobCoordinator {
     case .accepted:
       jobs.record(for: job) { $0.enter(.wait, at: .now) }
       if case .open(let url, let rules) = answer { permission.find(of: job, for: url, rules) }
-    case .queueFull:
-      var error = LoadError(.overloaded, "the queue is full: \(jobs.scheduler.limits.maxQueued) loads are waiting")
-      error.retryAfter = jobs.scheduler.timeToFreeQueue(at: .now)
-      fail(job, error)
+    case .queueFull: rejectAsOverloaded(job)
     case .originDown: endAtDownOrigin(job)
     }
+  }
+
+  /// Fails a job for which the queue has no place.
+  func rejectAsOverloaded(_ job: JobID) {
+    var error = LoadError(.overloaded, "the queue is full: \(jobs.scheduler.limits.maxQueued) loads are waiting")
+    error.retryAfter = jobs.scheduler.timeToFreeQueue(at: .now)
+    fail(job, error)
   }
 
   // MARK: - Invalidation

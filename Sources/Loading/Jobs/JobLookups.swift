@@ -15,6 +15,7 @@ final class JobLookups {
   private let storage: DiskServices
   /// The late loads that wait for another lookup, by the job for which a lookup is under way.
   private var lateLoads: [JobID: [LoadID]] = [:]
+  private var files = FileQueue()
 
   init(
     jobs: JobRegistry, registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator,
@@ -68,7 +69,7 @@ final class JobLookups {
     if job.partialBody == nil { setConditions(of: job, for: first) }
     switch first.request.source {
     case .inline(let bytes, let mediaType): client?.responses.store(.bytes(bytes), mediaType: mediaType, for: id)
-    case .file(let place): client?.responses.store(.file(place), mediaType: nil, for: id)
+    case .file: awaitTurn(of: first, id)
     case .http:
       jobs.releasePlace(of: first)
       job.releaseBytes(storage.withoutBytes)
@@ -106,6 +107,27 @@ final class JobLookups {
     case .fetch(let headers): job.setConditions(headers, target: nil)
     case .serve, .notCached: job.setConditions(HeaderFields(), target: nil)
     }
+  }
+
+  // MARK: - Files of the host
+
+  private func awaitTurn(of load: ActiveLoad, _ id: JobID) {
+    guard files.waitingCount < max(1, jobs.scheduler.limits.maxQueued) else {
+      client?.rejectAsOverloaded(id)
+      return
+    }
+    if files.add(load.id) { readFile(of: load.id) } else { load.timeline.enter(.wait, at: .now) }
+  }
+
+  private func readFile(of load: LoadID) {
+    guard let job = jobs.scheduler.job(of: load), case .file(let place)? = registry[load]?.request.source else { return }
+    client?.responses.store(.file(place), mediaType: nil, for: job)
+  }
+
+  /// Called when a load of a file has ended: the file of another may be read.
+  func fileEnded(_ load: LoadID) {
+    files.end(load)
+    while let next = files.next(priority: { registry[$0]?.priority }) { readFile(of: next) }
   }
 
   // MARK: - Serving

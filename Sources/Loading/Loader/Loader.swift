@@ -158,6 +158,8 @@ public final class Loader {
   @discardableResult
   func finish(_ id: LoadID, _ result: Result<LoadedImage, LoadError>) -> Bool {
     guard let load = registry[id] else { return false }
+    // Its outputs are taking their names, and its success follows.
+    if case .failure = result, load.commitPoint?.close() == false { return false }
     registry.remove(load)
     deliveries.remove(id)
     jobs.releasePlace(of: load)
@@ -176,6 +178,7 @@ public final class Loader {
       load.observer.load(id, ended: .failure(error))
     }
     registry.releaseID(id)
+    if case .file = load.request.source { coordinator.lookups.fileEnded(id) }
     return true
   }
 

@@ -48,6 +48,8 @@ final class ActiveLoad {
   var bypassesCache = false
   /// False if the disk tier could not store the image that was transferred for the load.
   var isKept = true
+  /// While its outputs are delivered: the moment from which it can no longer end in another way.
+  var commitPoint: CommitPoint?
   var timeline: LoadTimeline
   /// The number of the job whose transfer the load last waited for.
   var transfer: UInt64?

@@ -165,7 +165,7 @@ struct Parameters {
     let present = names.filter(has)
     guard present.count == 1 else {
       throw .invalidParams(
-        member: present.count > 1 ? present[1] : names[0],
+        member: path(present.count > 1 ? present[1] : names[0]),
         "exactly one of \(names.joined(separator: ", ")) must be given")
     }
     return present[0]

@@ -93,6 +93,9 @@ enum LoadParameters {
     for name in ["transform", "saveTo"] where params.has(name) {
       throw params.refusal(of: name, "must be within a member of outputs")
     }
+    if request.validation == .none {
+      throw params.refusal(of: "validate", "must not be none with outputs")
+    }
     guard !params.has("deliver") || request.delivery == .none else {
       throw params.refusal(of: "deliver", "must be within a member of outputs, or none")
     }

@@ -97,8 +97,8 @@ enum OutputParameters {
       }
       guard case .object(let content) = member.value else { throw .refusal(of: path, "must be an object") }
       let order = try order(member.name, try Parameters(content, known: known, prefix: path + "."))
-      if let other = orders.first(where: { $0.name == order.name || $0.saveTo != nil && $0.saveTo == order.saveTo }) {
-        throw .refusal(of: path, "must have another name and another saveTo than \(other.name.quotable)")
+      if let target = order.saveTo, let other = orders.first(where: { $0.saveTo?.hasSameBytes(as: target) == true }) {
+        throw .refusal(of: "\(path).saveTo", "must not be that of \(other.name.quotable)")
       }
       orders.append(order)
     }
@@ -125,10 +125,19 @@ enum OutputParameters {
       rendition.minQuality = minQuality
     }
     let saveTo = try LoadParameters.saveTo(params)
-    let delivery: LoadRequest.Delivery = try params.choice("deliver") ?? (saveTo == nil ? .path : .none)
-    guard delivery != .pixels else { throw params.refusal(of: "deliver", "must be one of path, data, none") }
+    let delivery: LoadRequest.Delivery =
+      switch try params.choice("deliver", OutputDeliver.self) {
+      case .path: .path
+      case .data: .data
+      case OutputDeliver.none?: .none
+      case nil: saveTo == nil ? .path : .none
+      }
     return OutputOrder(
       name: name, rendition: rendition, delivery: delivery, saveTo: saveTo, mode: try mode(params, saveTo))
+  }
+
+  private enum OutputDeliver: String, CaseIterable {
+    case path, data, none
   }
 
   private static func mode(_ params: Parameters, _ saveTo: String?) throws(RPCError) -> UInt16? {

@@ -16,7 +16,7 @@ final class LoadDefaults: Sendable {
   /// The query parameters that are not part of the cache key.
   let ignoredQuery: QueryNameFilter
   /// The folder below which files of the host must be; nil for any place.
-  let files: String?
+  let files: PermittedFolder?
 
   init(_ options: Options) {
     // The digest covers the whole file, because redirects can lead to any host.
@@ -27,7 +27,7 @@ final class LoadDefaults: Sendable {
     deadline = options.deadline == .zero ? nil : options.deadline
     retries = options.retries
     maxBytes = options.maxBytes
-    files = options.files.map(CacheDirectory.absolute)
+    files = options.permittedFolder
     ignoredQuery = QueryNameFilter(options.keyIgnoredQuery)
   }
 
@@ -49,6 +49,18 @@ final class LoadDefaults: Sendable {
 }
 
 extension Options {
+  /// The options with the folder of `--files`, which must exist.
+  func findingFiles() throws(ExitError) -> Options {
+    guard let files else { return self }
+    var options = self
+    do throws(StoreError) {
+      options.permittedFolder = try PermittedFolder(CacheDirectory.absolute(files))
+    } catch {
+      throw ExitError(status: ExitStatus.noFiles, message: "the folder of --files cannot be used: \(error.message)")
+    }
+    return options
+  }
+
   /// The options with the content of the cookie file. The file is not read again.
   func readingCookies() throws(ExitError) -> Options {
     guard let cookies else { return self }

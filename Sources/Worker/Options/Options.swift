@@ -54,6 +54,7 @@ public struct Options: Sendable {
   public var cookies: String?
   /// The folder below which the files of the host must be that requests name; nil for any place.
   public var files: String?
+  var permittedFolder: PermittedFolder?
   /// The content of the cookie file at the start.
   var cookieFile: String?
   public var insecure = false

@@ -35,7 +35,7 @@ func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> I
     if let problem = parsedOptions.transportConfiguration.problem() {
       throw .usage(problem)
     }
-    options = try parsedOptions.readingCookies()
+    options = try parsedOptions.readingCookies().findingFiles()
     storage = try openStorage(options, log)
     metricsFile = try openMetricsFile(options, log)
     trace = try openTrace(options, log)
@@ -115,6 +115,8 @@ enum ExitStatus {
   /// A request failed, with `--exit-status`.
   static let failures: Int32 = 3
   static let noCookieFile = EX_NOINPUT
+  /// The folder of `--files` cannot be used.
+  static let noFiles = EX_NOINPUT
   static let noCacheDirectory = EX_CANTCREAT
   /// Standard input cannot be read, or standard output is closed.
   static let inputOrOutput = EX_IOERR

@@ -1,0 +1,57 @@
+import Testing
+
+@testable import Loading
+
+struct FileQueueTests {
+  private struct Model {
+    var underWay: Set<LoadID> = []
+    var waiting: [LoadID] = []
+  }
+
+  @Test @LoadingActor func `few begin, and the others follow by priority and age`() {
+    let registry = LoadRegistry()
+    let ids = (0..<40).map { _ in registry.makeID() }
+    for seed in 1...50 {
+      var random = SeededGenerator(state: UInt64(seed))
+      var queue = FileQueue(maxUnderWay: 3)
+      var model = Model()
+      var priorities: [LoadID: Priority] = [:]
+      func begun(_ id: LoadID) {
+        model.waiting.removeAll { $0 == id }
+        model.underWay.insert(id)
+      }
+      for id in ids {
+        priorities[id] = Priority.allCases.randomElement(using: &random)
+        if queue.add(id) {
+          #expect(model.underWay.count < 3)
+          begun(id)
+        } else {
+          #expect(model.underWay.count == 3)
+          model.waiting.append(id)
+        }
+        // A load ends, under way or waiting, or changes its priority.
+        guard let other = priorities.keys.sorted().randomElement(using: &random) else { continue }
+        if Bool.random(using: &random) {
+          priorities[other] = nil
+          queue.end(other)
+          model.underWay.remove(other)
+          model.waiting.removeAll { $0 == other }
+        } else {
+          priorities[other] = Priority.allCases.randomElement(using: &random)
+        }
+        while let next = queue.next(priority: { priorities[$0] }) {
+          let highest = model.waiting.compactMap { priorities[$0] }.max()
+          #expect(next == model.waiting.first { priorities[$0] == highest })
+          begun(next)
+        }
+        #expect(model.underWay.count == 3 || model.waiting.isEmpty)
+      }
+    }
+  }
+
+  @Test func `the first of a pass and an end decides`() {
+    let (passed, closed) = (CommitPoint(), CommitPoint())
+    #expect(passed.pass() && !passed.close() && passed.pass())
+    #expect(closed.close() && !closed.pass() && closed.close())
+  }
+}
