@@ -420,9 +420,9 @@ class ImageWorker
       ended("unknown")
     end
 
-    # Only the reader waits for the process, so its number is not in use again.
+    # The process and what it has started. Only the reader waits for it, so its number is not in use again.
     def kill(signal)
-      Process.kill(signal, @pid) if signal && @failure.nil?
+      Process.kill(signal, -@pid) if signal && @failure.nil?
     rescue Errno::ESRCH
       nil
     end
