@@ -726,7 +726,7 @@ class ImageWorker
     [wire, *wire["outputs"]&.values].each { |each| each["saveTo"] &&= File.expand_path(each["saveTo"]) }
     wire["path"] &&= File.expand_path(wire["path"])
     wire["data"] &&= [wire["data"]].pack("m0")
-    wire["events"] ||= method == "load" ? LOAD_EVENTS : ["progress"] if on_event
+    wire["events"] = method == "load" ? LOAD_EVENTS : ["progress"] if on_event && !params.key?(:events) && known.include?("events")
     wire
   end
 

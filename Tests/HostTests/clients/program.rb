@@ -88,8 +88,8 @@ $stdin.each_line do |line|
   end
   params["id"] = calls.fetch(params["id"]) if params.key?("id") && calls.key?(params["id"])
   params["data"] = Base64.strict_decode64(params["data"]) if params["data"]
-  params["events"] ||= [] if params["cache"] == "refresh"
-  handler = ->(event) { say(method: event.name, params: { **named(event.params), "id" => id }) } if params["events"]
+  params["events"] ||= nil if %w[load prefetch].include?(method) # Otherwise the client chooses.
+  handler = ->(event) { say(method: event.name, params: { **named(event.params), "id" => id }) }
   deadline = request["giveUpAfter"]&.+(ImageWorker.now)
   begin
     if method == "configure" # In order, and remembered.
