@@ -1,0 +1,34 @@
+"""examples/go/imageworker.go: client_tests.py."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from client_tests import CLIENTS, ClientTests
+from package import ROOT
+
+
+@unittest.skipIf(shutil.which("go") is None, "there is no go here")
+class GoClient(ClientTests, unittest.TestCase):
+    source = ROOT / "examples" / "go" / "imageworker.go"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        program = Path(folder.name) / "program"
+        subprocess.run(["go", "build", "-o", str(program), "."], cwd=CLIENTS / "go", check=True)
+        cls.command = [str(program)]
+
+    def test_vet_and_format(self) -> None:
+        for folder in (self.source.parent, CLIENTS / "go"):
+            subprocess.run(["go", "vet", "./..."], cwd=folder, check=True)
+            self.assertEqual(subprocess.run(["gofmt", "-l", "."], cwd=folder, stdout=subprocess.PIPE).stdout, b"")
+
+
+if __name__ == "__main__":
+    unittest.main()
