@@ -200,7 +200,6 @@ class ClientTests:
 
     command: ClassVar[list[str]]
     source: ClassVar[Path]
-    events_are_live: ClassVar[bool] = True
 
     def setUp(self) -> None:
         assert isinstance(self, unittest.TestCase)
@@ -441,7 +440,7 @@ class ClientTests:
             error = answers[number]["error"]
             self.test.assertEqual((kind(answers[number]), error["data"]["retryable"]), ("workerExited", True))
             self.test.assertEqual(len(error["data"]["lost"]), 20)
-        self.test.assertIn("KILL", error["message"].upper())
+        self.test.assertRegex(error["message"], "SIGKILL|signal 9|killed")
         self.test.assertEqual(program.call("load", url=f"{self.origin.url}/image/2.png")["width"], 32)
         self.test.assertNotEqual(program.do("pid"), before)
 
@@ -526,7 +525,5 @@ class ClientTests:
         self.test.assertEqual((kind(answers[number]), kind(answers[closing])), ("cancelled", "result"))
         self.test.assertEqual(kind({"error": program.call("stats")}), "closed")
 
-    def test_the_client_is_short(self) -> None:
-        lines = [line for line in self.source.read_text().splitlines() if line.strip()]
-        self.test.assertLess(len(lines), 1000)
-        self.test.assertLessEqual(max(map(len, lines)), 140)
+    def test_the_lines_of_the_client_are_short(self) -> None:
+        self.test.assertLessEqual(max(map(len, self.source.read_text().splitlines())), 130)

@@ -581,7 +581,7 @@ func (l *life) receiveEvent(it *message) {
 // releasePixels releases the pixels of a call that was abandoned. Nobody else would.
 func (l *life) releasePixels(result json.RawMessage) {
 	var image struct{ Pixels *Pixels }
-	if json.Unmarshal(result, &image) == nil && image.Pixels != nil {
+	if json.Unmarshal(result, &image) == nil && image.Pixels != nil && image.Pixels.Path != "" {
 		go l.tell("release", ReleaseParams{Path: image.Pixels.Path, Unused: true})
 	}
 }

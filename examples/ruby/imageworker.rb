@@ -475,8 +475,8 @@ class ImageWorker
       if call
         message["error"] = call.refusal if call.refusal && message.dig("error", "code") == -32_600
         @lock.synchronize { call.end_with(message) }
-      elsif (pixels = message["result"]&.fetch("pixels", nil)) # Of an abandoned call. Nobody else would release them.
-        tell("release", "path" => pixels["path"], "unused" => true)
+      elsif (path = message.dig("result", "pixels", "path")) # Of an abandoned call. Nobody else would release them.
+        tell("release", "path" => path, "unused" => true)
       end
     end
 
