@@ -225,6 +225,16 @@ class ClientTests:
         subprocess.run(["curl", "-s", "-o", str(path), f"{self.origin.url}/image/1.png{query}"], check=True)
         return path
 
+    def check(self, *command: str, cwd: Optional[Path] = None) -> None:
+        """Runs a program that prints a line for each check; one that begins with `not ok` has failed."""
+        urls = {"ORIGIN": self.origin.url, "ORIGIN_CONTROL": self.origin.control}
+        environment = {**os.environ, **urls, "IMAGEWORKER": WORKER}
+        run = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10 * PATIENCE)
+        output = run.stdout.decode(errors="replace")
+        self.test.assertEqual(run.returncode, 0, output)
+        self.test.assertNotRegex(output, "(?m)^not ok")
+        self.test.assertRegex(output, "(?m)^ok")
+
     # Names and transcripts
 
     def test_the_names_are_those_of_openrpc_json(self) -> None:

@@ -1,4 +1,4 @@
-"""examples/go/imageworker.go: client_tests.py."""
+"""examples/go/imageworker.go: client_tests.py and clients/go/program_test.go."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class GoClient(ClientTests, unittest.TestCase):
         program = Path(folder.name) / "program"
         subprocess.run(["go", "build", "-o", str(program), "."], cwd=CLIENTS / "go", check=True)
         cls.command = [str(program)]
+
+    def test_goroutines_contexts_handlers_and_files(self) -> None:
+        race = ["-race"] if shutil.which("gcc") else []
+        self.check("go", "test", "-count=1", *race, ".", cwd=CLIENTS / "go")
 
     def test_vet_and_format(self) -> None:
         for folder in (self.source.parent, CLIENTS / "go"):

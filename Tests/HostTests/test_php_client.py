@@ -1,4 +1,4 @@
-"""examples/php/ImageWorker.php: client_tests.py."""
+"""examples/php/ImageWorker.php: client_tests.py and clients/own.php."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ from package import ROOT
 class PHPClient(ClientTests, unittest.TestCase):
     command = ["php", str(CLIENTS / "program.php")]
     source = ROOT / "examples" / "php" / "ImageWorker.php"
+
+    def test_many_loads_handlers_forks_and_files(self) -> None:
+        (self.folder / "cache").mkdir()
+        self.check("php", str(CLIENTS / "own.php"), str(self.folder / "cache"))
 
 
 if __name__ == "__main__":

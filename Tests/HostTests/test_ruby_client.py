@@ -1,4 +1,4 @@
-"""examples/ruby/imageworker.rb: client_tests.py, and what only Ruby has: threads, Timeout and forks."""
+"""examples/ruby/imageworker.rb: client_tests.py and clients/own.rb."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from package import ROOT
 class RubyClient(ClientTests, unittest.TestCase):
     command = ["ruby", "-w", str(CLIENTS / "program.rb")]
     source = ROOT / "examples" / "ruby" / "imageworker.rb"
+
+    def test_threads_timeouts_forks_and_files(self) -> None:
+        self.check("ruby", "-w", str(CLIENTS / "own.rb"), str(self.folder / "cache"))
 
 
 if __name__ == "__main__":

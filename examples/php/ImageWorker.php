@@ -206,10 +206,10 @@ final class ImageWorker
         'clear' => ['tier', 'url', 'key', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
         'release' => ['path', 'all', 'unused'],
         'configure' => [
-            'memoryLimit', 'diskLimit', 'maxAgeMs', 'maxConcurrent', 'maxPerHost', 'maxConnectionsPerHost', 'rate', 'maxRedirects',
-            'maxQueued', 'order', 'timeoutMs', 'connectTimeoutMs', 'minRate', 'deadlineMs', 'retries', 'failedTtlMs', 'maxBytes',
-            'maxPixels', 'decodeTimeoutMs', 'minFree', 'verify', 'resolver', 'network', 'proxy', 'userAgent', 'header', 'insecure',
-            'keyIgnoreQuery', 'events', 'eof', 'exitStatus', 'logLevel', 'logFormat',
+            'memoryLimit', 'diskLimit', 'maxAgeMs', 'maxConcurrent', 'maxPerHost', 'maxConnectionsPerHost', 'rate',
+            'maxRedirects', 'maxQueued', 'order', 'timeoutMs', 'connectTimeoutMs', 'minRate', 'deadlineMs', 'retries',
+            'failedTtlMs', 'maxBytes', 'maxPixels', 'decodeTimeoutMs', 'minFree', 'verify', 'resolver', 'network', 'proxy',
+            'userAgent', 'header', 'insecure', 'keyIgnoreQuery', 'events', 'eof', 'exitStatus', 'logLevel', 'logFormat',
         ],
         'trace' => ['action', 'path', 'limit'],
         'shutdown' => ['mode'],
@@ -229,6 +229,10 @@ final class ImageWorker
 
     /** Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory. */
     private const HOPELESS = [64, 66, 73];
+
+    /** Signals. The extension pcntl, which has their names, is not there under php-fpm. */
+    private const SIGTERM = 15;
+    private const SIGKILL = 9;
 
     private array $settings;
     private array $flags = [];
@@ -471,7 +475,7 @@ final class ImageWorker
         }
         $this->tell('shutdown', ['mode' => $drain ? 'drain' : 'cancel']);
         $grace ??= $drain ? null : 5.0;
-        foreach ([SIGTERM, SIGKILL] as $signal) {
+        foreach ([self::SIGTERM, self::SIGKILL] as $signal) {
             $deadline = $grace === null ? null : microtime(true) + $grace;
             while ($this->process !== null && ($deadline === null || microtime(true) < $deadline)) {
                 if ($this->outgoing === [] && isset($this->pipes[0])) {
@@ -526,9 +530,10 @@ final class ImageWorker
     /** The program does not wait for this call any more. */
     public function abandon(Call $call): void
     {
-        if (isset($this->calls[$call->id]) && $this->calls[$call->id] === $call) {
+        if ($this->owner === getmypid() && ($this->calls[$call->id] ?? null) === $call) {
             unset($this->calls[$call->id]);
             $this->tell('cancel', ['id' => $call->id]);
+            $this->exchange(0); // The next call may be far.
         }
     }
 
@@ -836,7 +841,7 @@ final class ImageWorker
     /** The process has ended, or is of no use any more. */
     private function end(?ImageWorkerError $misfit = null): void
     {
-        proc_terminate($this->process, SIGKILL);
+        proc_terminate($this->process, self::SIGKILL);
         while (($status = proc_get_status($this->process))['running']) {
             usleep(1000);
         }

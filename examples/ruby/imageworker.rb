@@ -726,12 +726,16 @@ class ImageWorker
     [wire, *wire["outputs"]&.values].each { |each| each["saveTo"] &&= File.expand_path(each["saveTo"]) }
     wire["path"] &&= File.expand_path(wire["path"])
     wire["data"] &&= [wire["data"]].pack("m0")
-    wire["events"] = method == "load" ? LOAD_EVENTS : ["progress"] if on_event && !params.key?(:events) && known.include?("events")
+    with_events = on_event && !params.key?(:events) && known.include?("events")
+    wire["events"] = method == "load" ? LOAD_EVENTS : ["progress"] if with_events
     wire
   end
 
   def file_of(file)
-    return { fd: file.fileno } if file.respond_to?(:fileno)
+    if file.respond_to?(:fileno)
+      file.flush if file.respond_to?(:flush) # The worker reads the file, not the buffer.
+      return { fd: file.fileno }
+    end
     path = file.respond_to?(:to_path) ? file.to_path : file
     path.is_a?(String) ? { path: File.expand_path(path) } : file
   end
