@@ -199,6 +199,7 @@ class ClientTests:
     """The tests of one client. A subclass has `command`, which starts its program, and is a TestCase."""
 
     command: ClassVar[list[str]]
+    demo: ClassVar[list[str]]
     source: ClassVar[Path]
 
     def setUp(self) -> None:
@@ -534,6 +535,14 @@ class ClientTests:
         answers = program.answers(2)
         self.test.assertEqual((kind(answers[number]), kind(answers[closing])), ("cancelled", "result"))
         self.test.assertEqual(kind({"error": program.call("stats")}), "closed")
+
+    def test_the_demo(self) -> None:
+        urls = [f"{self.origin.url}/image/1.png", f"{self.origin.url}/html"]
+        environment = {**os.environ, "IMAGEWORKER": WORKER, "XDG_CACHE_HOME": str(self.folder)}
+        run = subprocess.run([*self.demo, *urls], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.test.assertEqual(run.returncode, 1, run.stderr)
+        self.test.assertRegex(run.stdout, r"^miss  png 32 x 24  /\S+\n$")
+        self.test.assertIn("not an image", run.stderr)
 
     def test_the_lines_of_the_client_are_short(self) -> None:
         self.test.assertLessEqual(max(map(len, self.source.read_text().splitlines())), 130)

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import tempfile
 import unittest
-from pathlib import Path
 
 from client_tests import CLIENTS, ClientTests
 from package import ROOT
@@ -20,9 +19,9 @@ class GoClient(ClientTests, unittest.TestCase):
     def setUpClass(cls) -> None:
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        program = Path(folder.name) / "program"
-        subprocess.run(["go", "build", "-o", str(program), "."], cwd=CLIENTS / "go", check=True)
-        cls.command = [str(program)]
+        cls.command, cls.demo = [f"{folder.name}/program"], [f"{folder.name}/demo"]
+        subprocess.run(["go", "build", "-o", *cls.command, "."], cwd=CLIENTS / "go", check=True)
+        subprocess.run(["go", "build", "-o", *cls.demo, "./demo"], cwd=cls.source.parent, check=True)
 
     def test_goroutines_contexts_handlers_and_files(self) -> None:
         race = ["-race"] if shutil.which("gcc") else []

@@ -12,6 +12,7 @@ from package import ROOT
 @unittest.skipIf(shutil.which("php") is None, "there is no php here")
 class PHPClient(ClientTests, unittest.TestCase):
     command = ["php", str(CLIENTS / "program.php")]
+    demo = [str(ROOT / "examples" / "php" / "demo.php")]
     source = ROOT / "examples" / "php" / "ImageWorker.php"
 
     def test_many_loads_handlers_forks_and_files(self) -> None:

@@ -12,6 +12,7 @@ from package import ROOT
 @unittest.skipIf(shutil.which("ruby") is None, "there is no ruby here")
 class RubyClient(ClientTests, unittest.TestCase):
     command = ["ruby", "-w", str(CLIENTS / "program.rb")]
+    demo = [str(ROOT / "examples" / "ruby" / "demo.rb")]
     source = ROOT / "examples" / "ruby" / "imageworker.rb"
 
     def test_threads_timeouts_forks_and_files(self) -> None:

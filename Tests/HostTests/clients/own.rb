@@ -3,6 +3,7 @@
 # What only the Ruby client has: threads, blocks, Timeout and forks. test_ruby_client.py runs it. Each check is a line.
 
 require "net/http"
+require "pathname"
 require "tempfile"
 require "timeout"
 require_relative "../../../examples/ruby/imageworker"
