@@ -491,7 +491,10 @@ class ClientTests:
                 self.test.assertIn(word, error["message"])
 
     def test_lines_that_are_no_messages_are_logged(self) -> None:
-        garbage = "printf '\\377\\376garbage\\n[1,2]\\n\\n{\\n\"text\"\\n{\"id\":7}\\n{\"id\":99,\"result\":{}}\\nnull\\n'"
+        lines = ["[1,2]", "", "{", '"text"', "null", "7", '{"id":7}', '{"id":99,"result":{}}', '{"id":98,"result":5}']
+        lines += ['{"id":97,"error":7}', '{"id":{},"result":1}', '{"id":"a","result":1}', '{"method":"started"}', '{"method":"started","params":[]}']
+        quoted = " ".join(f"'{line}'" for line in lines)
+        garbage = f"printf '\\377\\376garbage\\n'; printf '%s\\n' {quoted}"
         program = self.program(worker=self.fake_worker(f'{garbage}; exec "{WORKER}" "$@"'))
         self.test.assertEqual(program.call("load", url=f"{self.origin.url}/image/1.png")["width"], 32)
         self.test.assertTrue([line for line in program.log if "garbage" in line], program.log)

@@ -243,6 +243,7 @@ type life struct {
 	lastID, askedID int64
 	outgoing        [][]byte
 	closing         bool
+	isDying         bool
 	maxLine         int
 	log             []string
 	misfit, failure *Error
@@ -405,10 +406,12 @@ func (l *life) finish(grace time.Duration) {
 	<-l.ended
 }
 
-// kill sends a signal to the process and what it has started. Only the reader waits for the process, after the calls of kill
-// that matter: the number is not in use again.
+// kill sends a signal to the process and what it has started. Once the reader waits for the process, its number may be in use
+// again.
 func (l *life) kill(signal syscall.Signal) {
-	if !l.hasEnded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.isDying {
 		_ = syscall.Kill(-l.process.Process.Pid, signal)
 	}
 }
@@ -471,6 +474,9 @@ func (l *life) read() {
 		}
 	}
 	l.kill(syscall.SIGKILL) // Without output it cannot answer.
+	l.mu.Lock()
+	l.isDying = true
+	l.mu.Unlock()
 	_ = l.process.Wait()
 	select {
 	case <-l.logged:

@@ -701,15 +701,16 @@ final class ImageWorker
         if (!is_array($message) || array_is_list($message)) {
             $line === '' || $this->note('the worker wrote a line that is not a message: ' . substr($line, 0, 40));
         } elseif (isset($message['method'])) {
-            $call = $this->calls[$message['params']['id'] ?? 0] ?? null;
+            $params = (array) ($message['params'] ?? []);
+            $call = is_int($params['id'] ?? null) ? $this->calls[$params['id']] ?? null : null;
             if ($call?->onEvent !== null) {
-                $this->events[] = [$call, new Event($message['method'], $message['params'])];
+                $this->events[] = [$call, new Event($message['method'], $params)];
             }
         } elseif (!isset($message['id'])) {
-            $this->askWhose($message['error'] ?? []);
+            $this->askWhose((array) ($message['error'] ?? []));
         } elseif ($message['id'] === $this->greeting->id) {
             $this->greet($message);
-        } else {
+        } elseif (is_int($message['id'])) {
             $this->deaths = 0;
             $this->answer($message);
         }

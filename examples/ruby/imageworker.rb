@@ -327,7 +327,7 @@ class ImageWorker
       @pid = Process.spawn(*command, in: child_in, out: child_out, err: child_err, pgroup: true)
       [child_in, child_out, child_err].each(&:close)
       Thread.new { write }
-      @logger = Thread.new { @errors.each_line { |line| note(line.chomp.force_encoding("UTF-8").scrub) } }
+      @logger = Thread.new { read_log }
       @reader = Thread.new { read }
     rescue StandardError
       close_pipes
@@ -414,15 +414,22 @@ class ImageWorker
     def read
       @output.each_line { |line| receive(line) }
       kill("KILL") # Without output it cannot answer.
+      @is_dying = true
       status = Process.wait2(@pid).last
       ended(status.signaled? ? "SIG#{Signal.signame(status.termsig)}" : status.exitstatus)
     rescue Errno::ECHILD # The program has waited for all of its children.
       ended("unknown")
     end
 
-    # The process and what it has started. Only the reader waits for it, so its number is not in use again.
+    def read_log
+      @errors.each_line { |line| note(line.chomp.force_encoding("UTF-8").scrub) }
+    rescue IOError # Closed by the reader: another process had the pipe.
+      nil
+    end
+
+    # The process and what it has started. Once the reader waits for it, its number may be in use again.
     def kill(signal)
-      Process.kill(signal, -@pid) if signal && @failure.nil?
+      Process.kill(signal, -@pid) if signal && !@is_dying
     rescue Errno::ESRCH
       nil
     end
@@ -459,7 +466,7 @@ class ImageWorker
       raise TypeError unless message.is_a?(Hash)
       return receive_event(message["method"], message["params"]) if message.key?("method")
       message["id"] ? receive_answer(message) : ask_whose(message["error"] || {})
-    rescue JSON::ParserError, TypeError
+    rescue StandardError
       note("the worker wrote a line that is not a message: #{line[0, 40].inspect}")
     end
 
