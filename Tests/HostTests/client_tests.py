@@ -9,8 +9,9 @@ client and a worker behind it. Its arguments are options of the worker. It takes
   `path` and returns its descriptor; `loadAll` loads `urls`, three at once, and returns for each its index and its width or
   the kind of its error; `takePixels` returns the number of bytes
 
-With `--names`, it prints the names that the client has: `params` of each method, members of the `results`, and for each kind of
-error the names of its `classes`, the innermost first. WORKER_OF_CLIENT is the worker that it starts.
+With `--names`, it prints the names that the client has: `params` of each method; members of the `results`; for each kind of
+error the names of its `classes`, the innermost first; and, if it has types for objects in parameters, their members as
+`structs`. WORKER_OF_CLIENT is the worker that it starts.
 """
 
 from __future__ import annotations
@@ -249,6 +250,8 @@ class ClientTests:
             self.test.assertEqual(set(names["params"][name]), set(params), f"params of {name}")
             expected = without_free(members(result_schema(method)))
             self.test.assertEqual(without_free(names["results"][name]), expected, f"result of {name}")
+        for name, found in names.get("structs", {}).items():
+            self.test.assertEqual(set(found), set(SCHEMAS[name]["properties"]), name)
         self.test.assertEqual(set(names["classes"]), {error["kind"] for error in document["x-errors"]})
 
     def test_the_classes_of_errors_are_those_of_the_node_client(self) -> None:

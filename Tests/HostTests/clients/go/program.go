@@ -64,7 +64,7 @@ func members(kind reflect.Type) map[string]any {
 }
 
 func printNames() {
-	params, results, classes := map[string][]string{}, map[string]any{}, map[string][]string{}
+	params, results, classes, structs := map[string][]string{}, map[string]any{}, map[string][]string{}, map[string]any{}
 	for name, it := range methods {
 		params[name] = []string{}
 		for member := range members(reflect.TypeOf(it.params)) {
@@ -72,12 +72,18 @@ func printNames() {
 		}
 		results[name] = members(reflect.TypeOf(it.result))
 	}
+	for _, it := range []any{
+		imageworker.Client{}, imageworker.Crop{}, imageworker.FocalPoint{}, imageworker.HostFile{}, imageworker.Options{},
+		imageworker.OutputParams{}, imageworker.Transform{}, imageworker.Want{}, imageworker.ErrorData{},
+	} {
+		structs[reflect.TypeOf(it).Name()] = members(reflect.TypeOf(it))
+	}
 	for kind, class := range imageworker.Classes {
 		for ; class != nil; class = class.Parent {
 			classes[kind] = append(classes[kind], class.Name)
 		}
 	}
-	say(map[string]any{"params": params, "results": results, "classes": classes})
+	say(map[string]any{"params": params, "results": results, "classes": classes, "structs": structs})
 }
 
 var printing sync.Mutex
