@@ -1,0 +1,3 @@
+module imageworker
+
+go 1.19
