@@ -111,7 +111,8 @@ package enum StrippedFile {
       // Decoders use the first of a kind.
       guard chunk.name == "ANMF" || seen.insert(chunk.name).inserted else { continue }
       let start = body.count
-      body += chunk.name == "ANMF" ? frame(UnsafeRawBufferPointer(rebasing: whole[chunk.whole])) : Array(whole[chunk.whole])
+      let content = UnsafeRawBufferPointer(rebasing: whole[chunk.whole])
+      body += chunk.name == "ANMF" ? frame(content) : Array(content)
       guard chunk.name == "VP8X", !chunk.content.isEmpty else { continue }
       body[start + 8] = body[start + 8] & ~(exifFlag | xmpFlag) | (exif.isEmpty ? 0 : exifFlag)
     }

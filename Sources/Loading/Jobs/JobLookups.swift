@@ -120,7 +120,9 @@ final class JobLookups {
   }
 
   private func readFile(of load: LoadID) {
-    guard let job = jobs.scheduler.job(of: load), case .file(let place)? = registry[load]?.request.source else { return }
+    guard let job = jobs.scheduler.job(of: load), case .file(let place)? = registry[load]?.request.source else {
+      return
+    }
     client?.responses.store(.file(place), mediaType: nil, for: job)
   }
 

@@ -8,11 +8,10 @@ struct FileQueueTests {
     var waiting: [LoadID] = []
   }
 
-  @Test @LoadingActor func `few begin, and the others follow by priority and age`() {
-    let registry = LoadRegistry()
-    let ids = (0..<40).map { _ in registry.makeID() }
+  @Test func `few begin, and the others follow by priority and age`() {
+    let ids = (0..<40).map { LoadID(Int32($0)) }
     for seed in 1...50 {
-      var random = SeededGenerator(state: UInt64(seed))
+      var random = SeededChance(state: UInt64(seed))
       var queue = FileQueue(maxUnderWay: 3)
       var model = Model()
       var priorities: [LoadID: Priority] = [:]
