@@ -40,7 +40,7 @@ extension DecodeError {
 
 /// Makes a rendition of a set. An error that is the image's own, or the system's, names no rendition.
 ///
-/// - Parameter count: the number of renditions. What comes after them, as the placeholder, is none.
+/// - Parameter count: the number of renditions. A later index, as that of the placeholder, is not named.
 package func makeRendition<Result>(_ index: Int, of count: Int, _ body: () throws -> Result) throws -> Result {
   do { return try body() } catch {
     let error = DecodeError(error)

@@ -5,7 +5,7 @@ internal import Threads
 /// The delivery of the files that one decode has made for a load: all of them, or none.
 struct OutputDelivery: Sendable {
   let orders: [OutputOrder]
-  /// What the decoder says of the files.
+  /// The properties of the files, as the decoder says.
   let files: [Decoded.File]
   /// The file that has all of them, one after the other.
   let path: String

@@ -26,7 +26,7 @@ struct FileQueue {
   /// Removes a load that has ended. Has no effect on any other.
   mutating func end(_ load: LoadID) { underWay.remove(load) }
 
-  /// The next load that begins; nil if none waits or may begin. Of equal priorities, the first.
+  /// The next load that begins; nil if none waits or may begin. The first of those with the highest priority.
   ///
   /// - Parameter priority: that of a load; nil if it has ended, after which it is forgotten.
   mutating func next(priority: (LoadID) -> Priority?) -> LoadID? {

@@ -62,7 +62,7 @@ extension JSONWriter {
     }
   }
 
-  /// What decodes have found about the original, and made of it.
+  /// The findings of decodes about the original, and the files made of it.
   private mutating func membersOfDecode(_ image: LoadedImage) {
     if let placeholder = image.placeholder { members(of: placeholder) }
     members(of: image.facts)
