@@ -88,6 +88,10 @@ type Transform struct {
 type Want struct {
 	MinWidth       int      `json:"minWidth,omitempty"`
 	MinHeight      int      `json:"minHeight,omitempty"`
+	MaxWidth       int      `json:"maxWidth,omitempty"`
+	MaxHeight      int      `json:"maxHeight,omitempty"`
+	MaxPixels      int64    `json:"maxPixels,omitempty"`
+	MaxFrames      int      `json:"maxFrames,omitempty"`
 	MaxAspectRatio float64  `json:"maxAspectRatio,omitempty"`
 	Formats        []string `json:"formats,omitempty"`
 }
@@ -95,6 +99,7 @@ type Want struct {
 // OutputParams is in protocol/reference.md.
 type OutputParams struct {
 	Transform  *Transform `json:"transform,omitempty"`
+	Strip      bool       `json:"strip,omitempty"`
 	MaxBytes   int64      `json:"maxBytes,omitempty"`
 	MinQuality int        `json:"minQuality,omitempty"`
 	Deliver    string     `json:"deliver,omitempty"`
@@ -218,10 +223,11 @@ type QueryParams struct {
 
 // StoreParams is in protocol/reference.md.
 type StoreParams struct {
-	URL  string `json:"url,omitempty"`
-	Key  string `json:"key,omitempty"`
-	Path string `json:"path,omitempty"`
-	Data []byte `json:"data,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Data    []byte `json:"data,omitempty"`
+	Deliver string `json:"deliver,omitempty"`
 }
 
 // ClearParams is in protocol/reference.md.
@@ -344,12 +350,21 @@ type Pixels struct {
 	Bytes    int64  `json:"bytes"`
 }
 
+// Size is in protocol/reference.md.
+type Size struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
 // Source is in protocol/reference.md.
 type Source struct {
-	Bytes  int64  `json:"bytes"`
-	Format string `json:"format"`
-	Width  int    `json:"width,omitempty"`
-	Height int    `json:"height,omitempty"`
+	Bytes       int64  `json:"bytes"`
+	Format      string `json:"format"`
+	Width       int    `json:"width,omitempty"`
+	Height      int    `json:"height,omitempty"`
+	Frames      int    `json:"frames,omitempty"`
+	Orientation int    `json:"orientation,omitempty"`
+	Upright     *Size  `json:"upright,omitempty"`
 }
 
 // HTTPResponse is in protocol/reference.md.
@@ -360,15 +375,17 @@ type HTTPResponse struct {
 
 // OutputFile is in protocol/reference.md.
 type OutputFile struct {
-	Bytes     int64  `json:"bytes"`
-	MediaType string `json:"mediaType"`
-	Format    string `json:"format"`
-	Width     int    `json:"width"`
-	Height    int    `json:"height"`
-	Frames    int    `json:"frames,omitempty"`
-	Quality   int    `json:"quality,omitempty"`
-	Path      string `json:"path,omitempty"`
-	Data      []byte `json:"data,omitempty"`
+	Bytes       int64  `json:"bytes"`
+	MediaType   string `json:"mediaType"`
+	Format      string `json:"format"`
+	Width       int    `json:"width"`
+	Height      int    `json:"height"`
+	Frames      int    `json:"frames,omitempty"`
+	Orientation int    `json:"orientation,omitempty"`
+	Upright     *Size  `json:"upright,omitempty"`
+	Quality     int    `json:"quality,omitempty"`
+	Path        string `json:"path,omitempty"`
+	Data        []byte `json:"data,omitempty"`
 }
 
 // Image is in protocol/reference.md.
@@ -394,6 +411,7 @@ type Image struct {
 	FinalURL       string                `json:"finalURL,omitempty"`
 	Frames         int                   `json:"frames,omitempty"`
 	Orientation    int                   `json:"orientation,omitempty"`
+	Upright        *Size                 `json:"upright,omitempty"`
 	Response       *HTTPResponse         `json:"response,omitempty"`
 	ExpiresAt      string                `json:"expiresAt,omitempty"`
 	Kept           bool                  `json:"kept"`
@@ -412,6 +430,7 @@ type ProcessResult struct {
 	Height         int                   `json:"height,omitempty"`
 	Frames         int                   `json:"frames,omitempty"`
 	Orientation    int                   `json:"orientation,omitempty"`
+	Upright        *Size                 `json:"upright,omitempty"`
 	Placeholder    *Placeholder          `json:"placeholder,omitempty"`
 	Digest         string                `json:"digest,omitempty"`
 	PerceptualHash string                `json:"perceptualHash,omitempty"`
@@ -436,6 +455,7 @@ type ProbeResult struct {
 	Height       int    `json:"height,omitempty"`
 	Frames       int    `json:"frames,omitempty"`
 	Orientation  int    `json:"orientation,omitempty"`
+	Upright      *Size  `json:"upright,omitempty"`
 	FinalURL     string `json:"finalURL,omitempty"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"lastModified,omitempty"`
@@ -679,10 +699,21 @@ type ErrorData struct {
 	Status       int           `json:"status,omitempty"`
 	Phase        string        `json:"phase,omitempty"`
 	RetryAfterMs int           `json:"retryAfterMs,omitempty"`
+	CPUMs        *int64        `json:"cpuMs,omitempty"`
+	WallMs       *int64        `json:"wallMs,omitempty"`
 	OriginDown   bool          `json:"originDown,omitempty"`
 	Rule         string        `json:"rule,omitempty"`
 	Member       string        `json:"member,omitempty"`
 	Output       string        `json:"output,omitempty"`
+	Wanted       string        `json:"wanted,omitempty"`
+	Format       string        `json:"format,omitempty"`
+	Detected     string        `json:"detected,omitempty"`
+	Width        *int          `json:"width,omitempty"`
+	Height       *int          `json:"height,omitempty"`
+	Frames       int           `json:"frames,omitempty"`
+	MaxSide      int           `json:"maxSide,omitempty"`
+	Bytes        *int64        `json:"bytes,omitempty"`
+	Limit        *float64      `json:"limit,omitempty"`
 	ID           any           `json:"id,omitempty"`
 	Supported    []int         `json:"supported,omitempty"`
 	Response     *HTTPResponse `json:"response,omitempty"`

@@ -202,7 +202,7 @@ final class ImageWorker
         'prioritize' => ['id', 'url', 'group', 'slot', 'priority'],
         'pause' => [], 'resume' => [], 'stats' => [], 'metrics' => [],
         'query' => ['url', 'key', 'transform'],
-        'store' => ['url', 'key', 'path', 'data'],
+        'store' => ['url', 'key', 'path', 'data', 'deliver'],
         'clear' => ['tier', 'url', 'key', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
         'release' => ['path', 'all', 'unused'],
         'configure' => [
@@ -224,7 +224,7 @@ final class ImageWorker
         'trace' => TraceResult::class, 'shutdown' => null,
     ];
 
-    /** Members that are objects: an empty array would be a list. */
+    /** Members that are objects: an empty array, or one with the key 0, would be a list. */
     private const OBJECTS = ['client', 'options', 'headers', 'want', 'transform', 'file', 'outputs'];
 
     /** Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory. */
@@ -562,7 +562,7 @@ final class ImageWorker
                 $params[$name] = self::absolute($params[$name]);
             }
         }
-        foreach ($params['outputs'] ?? [] as $name => $output) {
+        foreach (is_array($params['outputs'] ?? null) ? $params['outputs'] : [] as $name => $output) {
             if (isset($output['saveTo'])) {
                 $params['outputs'][$name]['saveTo'] = self::absolute($output['saveTo']);
             }
@@ -624,12 +624,13 @@ final class ImageWorker
         }
     }
 
-    private static function withObjects(array $value, string ...$names): array
+    private static function withObjects(array $value, string|int ...$names): array
     {
         foreach ($value as $name => $each) {
             if (is_array($each)) {
                 $isObject = in_array($name, self::OBJECTS, true) || in_array($name, $names, true);
-                $value[$name] = $each === [] && $isObject ? new \stdClass() : self::withObjects($each);
+                $each = self::withObjects($each, ...$name === 'outputs' ? array_keys($each) : []);
+                $value[$name] = $isObject ? (object) $each : $each;
             }
         }
         return $value;
@@ -1015,10 +1016,16 @@ final readonly class Pixels extends Result
     ) {}
 }
 
+final readonly class Size extends Result
+{
+    public function __construct(public int $width, public int $height) {}
+}
+
 final readonly class Source extends Result
 {
     public function __construct(
-        public int $bytes, public string $format, public ?int $width = null, public ?int $height = null
+        public int $bytes, public string $format, public ?int $width = null, public ?int $height = null,
+        public ?int $frames = null, public ?int $orientation = null, public ?Size $upright = null
 
     ) {}
 }
@@ -1032,7 +1039,8 @@ final readonly class OutputFile extends Result
 {
     public function __construct(
         public int $bytes, public string $mediaType, public string $format, public int $width, public int $height,
-        public ?int $frames = null, public ?int $quality = null, public ?string $path = null, public ?string $data = null
+        public ?int $frames = null, public ?int $orientation = null, public ?Size $upright = null,
+        public ?int $quality = null, public ?string $path = null, public ?string $data = null
 
     ) {}
 }
@@ -1050,7 +1058,7 @@ final readonly class Image extends Result
         public ?Position $gps = null, public ?string $finalURL = null, public ?int $frames = null,
         public ?int $orientation = null, public ?HTTPResponse $response = null, public ?string $expiresAt = null,
         public ?bool $damaged = null, public ?string $hdr = null, public ?int $attempts = null,
-        public ?Timing $timing = null
+        public ?Timing $timing = null, public ?Size $upright = null
 
     ) {}
 }
@@ -1064,7 +1072,7 @@ final readonly class ProcessResult extends Result
         public ?int $width = null, public ?int $height = null, public ?int $frames = null, public ?int $orientation = null,
         public ?Placeholder $placeholder = null, public ?string $digest = null, public ?string $perceptualHash = null,
         public ?EXIF $exif = null, public ?Position $gps = null, public ?bool $damaged = null, public ?string $hdr = null,
-        public ?array $outputs = null
+        public ?array $outputs = null, public ?Size $upright = null
 
     ) {}
 }
@@ -1076,7 +1084,7 @@ final readonly class ProbeResult extends Result
         public ?int $bytes = null, public ?int $received = null, public ?string $format = null, public ?int $width = null,
         public ?int $height = null, public ?int $frames = null, public ?int $orientation = null,
         public ?string $finalURL = null, public ?string $etag = null, public ?string $lastModified = null,
-        public ?int $attempts = null
+        public ?int $attempts = null, public ?Size $upright = null
 
     ) {}
 }

@@ -141,7 +141,7 @@ class ImageWorker
     "prioritize" => %w[id url group slot priority],
     "pause" => [], "resume" => [], "stats" => [], "metrics" => [],
     "query" => %w[url key transform],
-    "store" => %w[url key path data],
+    "store" => %w[url key path data deliver],
     "clear" => %w[tier url key prefix host olderThanSeconds expired failures],
     "release" => %w[path all unused],
     "configure" => %w[memoryLimit diskLimit maxAgeMs maxConcurrent maxPerHost maxConnectionsPerHost rate maxRedirects maxQueued
@@ -200,18 +200,22 @@ class ImageWorker
   EXIF = record(*%w[orientation dateTimeOriginal make model lensModel exposureTime fNumber iso focalLength focalLengthIn35mm
                     artist copyright])
   Position = record("latitude", "longitude", "altitude")
-  OutputFile = record(*%w[bytes mediaType format width height frames quality path data], data: :bytes)
+  Size = record("width", "height")
+  OutputFile = record(*%w[bytes mediaType format width height frames orientation upright quality path data],
+                      upright: Size, data: :bytes)
   Pixels = record(*%w[path offset width height stride channels bytes])
-  Source = record(*%w[bytes format width height])
+  Source = record(*%w[bytes format width height frames orientation upright], upright: Size)
   HTTPResponse = record("status", "headers")
-  FACTS = { placeholder: Placeholder, exif: EXIF, gps: Position, outputs: { String => OutputFile }, timing: Timing }.freeze
+  FACTS = { upright: Size, placeholder: Placeholder, exif: EXIF, gps: Position, outputs: { String => OutputFile },
+            timing: Timing }.freeze
   Image = record(*%w[url key cache bytes mediaType format width height path data pixels source outputs placeholder digest
-                     perceptualHash exif gps finalURL frames orientation response expiresAt kept damaged hdr attempts timing],
+                     perceptualHash exif gps finalURL frames orientation upright response expiresAt kept damaged hdr attempts
+                     timing],
                  **FACTS, data: :bytes, pixels: Pixels, source: Source, response: HTTPResponse)
-  ProcessResult = record(*%w[bytes mediaType format width height frames orientation placeholder digest perceptualHash exif gps
-                             damaged hdr outputs timing], **FACTS)
-  ProbeResult = record(*%w[url key cache bytes received mediaType format width height frames orientation finalURL etag
-                           lastModified attempts timing], timing: Timing)
+  ProcessResult = record(*%w[bytes mediaType format width height frames orientation upright placeholder digest perceptualHash
+                             exif gps damaged hdr outputs timing], **FACTS)
+  ProbeResult = record(*%w[url key cache bytes received mediaType format width height frames orientation upright finalURL etag
+                           lastModified attempts timing], upright: Size, timing: Timing)
   PrefetchError = record("url", "kind", "message")
   PrefetchResult = record(*%w[total downloaded cached failed cancelled bytes errors], errors: [PrefetchError])
   Lease = record("pid")
@@ -730,7 +734,8 @@ class ImageWorker
     wire = self.class.wire(params, keep_nil: method == "configure")
     unknown = wire.keys - known
     raise ArgumentError, "unknown parameter of #{method}: #{unknown.join(", ")}" unless unknown.empty?
-    [wire, *wire["outputs"]&.values].each { |each| each["saveTo"] &&= File.expand_path(each["saveTo"]) }
+    outputs = wire["outputs"].is_a?(Hash) ? wire["outputs"].values.grep(Hash) : []
+    [wire, *outputs].each { |each| each["saveTo"] &&= File.expand_path(each["saveTo"]) }
     wire["path"] &&= File.expand_path(wire["path"])
     wire["data"] &&= [wire["data"]].pack("m0")
     with_events = on_event && !params.key?(:events) && known.include?("events")

@@ -45,23 +45,23 @@ worker = ImageWorker.new(cache_dir: CACHE)
 
 # Threads, while the worker is killed
 kinds = Thread::Queue.new
-threads = Array.new(200) do |number|
+threads = Array.new(100) do |number|
   Thread.new do
-    5.times do |turn|
+    4.times do |turn|
       width = 20 + turn
       kinds << outcome { worker.load("#{ORIGIN}/image/#{number}.png?width=#{width}").width == width ? "right" : "wrong" }
-      (Process.kill("KILL", worker.pid) if number % 100 == 50 && turn == 2) rescue Errno::ESRCH
+      (Process.kill("KILL", worker.pid) if number % 50 == 25 && turn == 2) rescue Errno::ESRCH
     end
   end
 end
 threads.each(&:join)
 tally = Array.new(kinds.size) { kinds.pop }.tally
-check("200 threads have an outcome for each call: #{tally}") { tally.values.sum == 1000 && (tally.keys - %w[right workerExited]).empty? }
+check("100 threads have an outcome for each call: #{tally}") { tally.values.sum == 400 && (tally.keys - %w[right workerExited]).empty? }
 
 # Calls that end early
 command("reset")
 held = "#{ORIGIN}/image/1.png?hold=never"
-check("Timeout cancels") { outcome { Timeout.timeout(1) { worker.load("#{held}&x-1") } } == "late" && await_left }
+check("Timeout cancels") { outcome { Timeout.timeout(0.5) { worker.load("#{held}&x-1") } } == "late" && await_left }
 thread = Thread.new { worker.load("#{held}&x-2") }
 command("await", gate: "never", held: 1)
 thread.kill.join
