@@ -1,8 +1,8 @@
 internal import CDeflate
 package import ImageCodec
 
-/// The file of an image without its metadata: without EXIF but for the orientation, XMP, IPTC, comments, and bytes after
-/// the image. The pixels, the colour profile and the animation are copied as they are.
+/// The file of an image without its metadata: EXIF but for the orientation, XMP, IPTC, comments, and bytes after the
+/// image. The pixels, the colour profile and the animation are copied as they are.
 package enum StrippedFile {
   /// Whether the metadata of files of this format can be removed.
   package static func supports(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp].contains(format) }

@@ -6,8 +6,8 @@ internal import Text
 /// each worker maps.
 ///
 /// It contains the leases of transfers (`Lease`), the bytes on disk that the index does not list yet, the numbers of
-/// running decodes, the recent deliveries and the recent clears. It is not part of the stored data: a worker that cannot
-/// map it works without it.
+/// running decodes, the recent deliveries and the recent clears. It is not part of the stored data: a worker that
+/// cannot map it works without it.
 /// After a system crash any word may have any value, so no value is trusted, and additions wrap.
 ///
 /// All fields are words with atomic access, so the table can be used from any thread. The peers reclaim the row of a
