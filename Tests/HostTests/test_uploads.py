@@ -259,8 +259,10 @@ class FastAPI(Uploads):
     def test_what_may_succeed_later_is_a_503(self) -> None:
         from fastapi_pictures import refuse
 
+        no_request: Any = None
+
         def answered(**data: Any) -> tuple[int, Any]:
-            response = asyncio.run(refuse(None, ImageWorkerError.of({"code": 0, "message": "", "data": data})))
+            response = asyncio.run(refuse(no_request, ImageWorkerError.of({"code": 0, "message": "", "data": data})))
             return response.status_code, response.headers.get("retry-after")
 
         self.assertEqual(answered(kind="overloaded", retryable=False, retryAfterMs=6100), (503, "7"))
