@@ -24,6 +24,8 @@ A program that uses this client can rely on these rules:
   pipes close, and the worker ends. The worker has a session of its own, so Ctrl-C reaches the program alone.
 - After a fork the child has nothing of the parent's worker. A fork waits while another thread starts the process. In the child a
   BlockingImageWorker starts a worker of its own at its first call, unless it was closed before the fork.
+- A BlockingImageWorker works with gevent, which may change the standard library before or after the import of this module. A call then
+  blocks its greenlet alone.
 
 README.md beside this file shows how to use it. protocol/reference.md describes the protocol.
 """
@@ -43,7 +45,10 @@ import logging
 import math
 import mmap
 import os
+import queue
+import selectors
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -53,8 +58,6 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from subprocess import PIPE, Popen
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -1873,6 +1876,70 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
     return found
 
 
+# gevent
+
+
+class _GreenletLoop(asyncio.SelectorEventLoop):
+    """The event loop of a BlockingImageWorker under gevent, which makes a greenlet of its thread.
+
+    asyncio knows one running loop for each thread of the system. While this loop waits, other greenlets run, and the running loop must be
+    theirs, if they have one.
+
+    gunicorn's `--preload` imports this module before gevent changes the standard library. Members that gevent replaces, such as
+    `subprocess.Popen`, are therefore looked up when they are used, and no class here inherits from `threading.Thread`.
+    """
+
+    def __init__(self) -> None:
+        loop = self
+        starter = os.getpid()
+
+        class Selector(selectors.DefaultSelector):  # gevent's.
+            def select(self, timeout: Optional[float] = None) -> list[Tuple[selectors.SelectorKey, int]]:
+                with loop.put_aside():
+                    try:
+                        return super().select(timeout)
+                    finally:
+                        if os.getpid() != starter:  # A forked child has a copy of the greenlet, which must not go on.
+                            threading.Event().wait()
+
+        self._outer = asyncio._get_running_loop()
+        self._watching = Selector()
+        super().__init__(self._watching)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        with contextlib.closing(self):
+            asyncio._set_running_loop(None)
+            try:
+                self.run_until_complete(work)
+            finally:
+                asyncio._set_running_loop(self._outer)
+
+    @contextlib.contextmanager
+    def put_aside(self) -> Iterator[None]:
+        """Around what lets other greenlets run."""
+        asyncio._set_running_loop(self._outer)
+        try:
+            yield
+        finally:
+            self._outer = asyncio._get_running_loop()
+            asyncio._set_running_loop(self)
+
+    def leave_to_parent(self) -> None:
+        """Stops watching in a forked child. Otherwise gevent's loop aborts the process once the descriptors are closed."""
+        if not self.is_closed():
+            self._watching.close()
+
+
+def _others_may_run(loop: asyncio.AbstractEventLoop) -> contextlib.AbstractContextManager[None]:
+    return loop.put_aside() if isinstance(loop, _GreenletLoop) else contextlib.nullcontext()
+
+
+def _has_greenlets() -> bool:
+    """Whether gevent has replaced threads by greenlets."""
+    monkey: Any = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("threading"))
+
+
 # One worker process
 
 
@@ -1924,7 +1991,9 @@ class _Life:
         self._log: deque[str] = deque(maxlen=20)
         with _starts:
             # The worker has a session of its own. Ctrl-C at a terminal reaches only the program, which decides about its loads.
-            self._process = Popen(arguments, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
+            pipe = subprocess.PIPE
+            with _others_may_run(self.loop):
+                self._process = subprocess.Popen(arguments, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
             self._files: tuple[Any, ...] = (self._process.stdin, self._process.stdout, self._process.stderr)
             _living.add(self)
         # The first line. No request waits for its answer.
@@ -1933,7 +2002,8 @@ class _Life:
         self._send(object(), {"id": _INITIALIZE, "method": "initialize", "params": introduction})
         self._connecting = self.loop.create_task(self._connect())
         exited = weakref.WeakMethod(self._process_exited)
-        threading.Thread(target=_await_exit, args=(self._process, self.loop, exited), daemon=True).start()
+        with _others_may_run(self.loop):
+            threading.Thread(target=_await_exit, args=(self._process, self.loop, exited), daemon=True).start()
 
     async def _connect(self) -> None:
         try:
@@ -2018,6 +2088,8 @@ class _Life:
 
     def leave_to_parent(self) -> None:
         """Closes a forked child's copies of the pipes. Otherwise the worker would not notice the end of the program."""
+        if isinstance(self.loop, _GreenletLoop):
+            self.loop.leave_to_parent()
         for file in self._files:
             file.close()
 
@@ -2192,7 +2264,7 @@ class _Pipe(asyncio.Protocol):
 
 
 def _await_exit(
-    process: Popen[bytes], loop: asyncio.AbstractEventLoop, exited: weakref.WeakMethod[Callable[[], None]]
+    process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, exited: weakref.WeakMethod[Callable[[], None]]
 ) -> None:
     """Runs on a thread of its own. It holds no reference to the life, so that the pipes of a dropped life close."""
     process.wait()
@@ -3007,7 +3079,7 @@ class BlockingImageWorker:
         read only as loads begin, on the caller's thread.
         """
         window = _Window(at_once)
-        ended: SimpleQueue[tuple[Any, Union[Image, BaseException]]] = SimpleQueue()
+        ended: queue.SimpleQueue[tuple[Any, Union[Image, BaseException]]] = queue.SimpleQueue()
 
         async def load(worker: ImageWorker, key: Any, url: str, own: Mapping[str, Any]) -> None:
             merged: Any = {**params, **own} if own else params
@@ -3039,7 +3111,7 @@ class BlockingImageWorker:
                     return
                 try:
                     key, outcome = ended.get(timeout=_TURN)
-                except Empty:
+                except queue.Empty:
                     continue
                 pending -= 1
                 window.note_end()
@@ -3081,7 +3153,8 @@ class BlockingImageWorker:
             raise RuntimeError("this BlockingImageWorker is closed")
 
     def _check_thread(self) -> None:
-        if threading.current_thread() is self._thread:
+        thread = self._thread
+        if thread is not None and thread.is_current:
             raise RuntimeError("a handler cannot wait for a call: it runs on the thread that the answer comes to")
 
     def _wait(self, future: Future[_Result]) -> _Result:
@@ -3092,14 +3165,16 @@ class BlockingImageWorker:
             raise
 
 
-class _WorkerThread(threading.Thread):
+class _WorkerThread:
     """The thread of a worker and of its loop, all three from `start` until `end_soon`, a failed start or an end of the loop.
 
     The end of the `owner`, whom nothing here keeps, is one, too.
     """
 
     def __init__(self, worker: ImageWorker, owner: BlockingImageWorker) -> None:
-        super().__init__(name="imageworker", daemon=True)
+        # Not a subclass: if gevent comes after this module, its Thread is another class, and that of before cannot be joined.
+        self._thread = threading.Thread(target=self._run, name="imageworker", daemon=True)
+        self.start, self.join, self.is_alive = self._thread.start, self._thread.join, self._thread.is_alive
         self.worker = worker
         self._owner = weakref.ref(owner, self._lose_owner)
         self.loop: Future[asyncio.AbstractEventLoop] = Future()
@@ -3107,9 +3182,13 @@ class _WorkerThread(threading.Thread):
         self._end: Future[float] = Future()
 
     @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    @property
     def has_ended(self) -> bool:
         """The loop, once it has started."""
-        return not self.is_alive() or (self.loop.done() and self.loop.exception() is not None)
+        return (self._thread.ident is not None and not self.is_alive()) or (self.loop.done() and self.loop.exception() is not None)
 
     def end_soon(self, grace: float) -> None:
         """May be called before `start`. Never waits."""
@@ -3121,9 +3200,12 @@ class _WorkerThread(threading.Thread):
         if self.is_alive():
             self.end_soon(1.0)
 
-    def run(self) -> None:
+    def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            if _has_greenlets():
+                _GreenletLoop().run(self._serve())
+            else:
+                asyncio.run(self._serve())
         except BaseException as error:
             if self.loop.done():
                 raise

@@ -1,0 +1,113 @@
+"""A field for uploaded pictures in Django: checked and scaled by one request to ImageWorker. See README.md."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shutil
+import sys
+import uuid
+import weakref
+from pathlib import Path
+from typing import Any, Optional
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
+
+from django.conf import settings  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+from django.core.exceptions import ValidationError  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+from django.db import models  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+from django.db.models.fields.files import FieldFile  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+from django.utils.translation import gettext_lazy as _  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+
+from imageworker import BlockingImageWorker, Cancelled, ImageWorkerError, LoadError, LoadTimeout, WorkerError  # noqa: E402
+
+# It starts at the first upload, in each server process. It stores nothing, and so needs no cache directory.
+worker = BlockingImageWorker(memory_limit=0, disk_limit=0, **getattr(settings, "IMAGEWORKER", {}))
+
+MESSAGES = {
+    "busy": _("Pictures cannot be checked at the moment. Try again."),
+    "notAnImage": _("This is not a picture, but %(detected)s."),
+    "tooLarge": _("The file has %(bytes)s bytes. At most %(limit)s are allowed."),
+    "tooManyPixels": _("The picture has %(width)s x %(height)s pixels. At most %(limit)s are allowed."),
+    "maxPixels": _("The picture has %(width)s x %(height)s pixels. At most %(limit)s are allowed."),
+    "formats": _("Pictures of the format %(format)s are not accepted."),
+    "minWidth": _("The picture is %(width)s pixels wide. At least %(limit)s are needed."),
+    "minHeight": _("The picture is %(height)s pixels high. At least %(limit)s are needed."),
+    "corrupt": _("The picture is damaged."),
+    "": _("This picture cannot be used."),
+}
+
+
+def refusal(error: ImageWorkerError) -> ValidationError:
+    """A sentence made from the figures of the error, whose own message may change and is in English. An error that is the site's is raised again."""
+    figures = dict(error.data)
+    kind = figures.get("wanted") or error.kind
+    if error.retryable or isinstance(error, (Cancelled, LoadTimeout, WorkerError)):
+        kind = "busy"
+    elif not isinstance(error, LoadError) or "output" in figures:
+        raise error
+    try:
+        str(MESSAGES[kind]) % figures
+    except KeyError:  # There is no sentence, or a figure is not known.
+        kind = ""
+    return ValidationError(MESSAGES[kind], kind or error.kind, figures)
+
+
+class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]
+    """The first of the field's sizes, as a file of the storage."""
+
+    undo: Optional[weakref.finalize[Any, Any]] = None
+    """Removes what an instance that is never saved has left behind, such as that of a form with a mistake in another field."""
+
+    def of(self, size: str) -> FieldFile:
+        return FieldFile(self.instance, self.field, posixpath.join(posixpath.dirname(self.name), f"{size}.webp"))
+
+
+class PictureField(models.FileField):  # type: ignore[misc, unused-ignore]
+    """A FileField that keeps `sizes` (a Transform by name, the largest first) of an upload as WebP, and not the upload: no EXIF is left.
+
+    `facts` names the fields of the model for `width` and `height` (of the upload, as shown), `digest`, and `placeholder` (a ThumbHash). `want`,
+    `max_bytes` and others are parameters of ImageWorker's `process`.
+    """
+
+    attr_class = PictureFile
+
+    def __init__(self, *args: Any, sizes: Any = None, facts: Any = None, process: Any = None, **options: Any) -> None:
+        self.sizes, self.facts, self.process = sizes or {}, facts or {}, process or {}
+        super().__init__(*args, **options)
+
+    def clean(self, value: Any, instance: Any) -> Any:
+        self.take(value, instance)
+        return super().clean(value, instance)
+
+    def pre_save(self, instance: Any, add: bool) -> Any:
+        picture = getattr(instance, self.attname)
+        self.take(picture, instance)  # If nobody has called full_clean.
+        if picture.undo is not None:
+            picture.undo.detach()
+        return super().pre_save(instance, add)
+
+    def take(self, picture: Any, instance: Any) -> None:
+        """Has the sizes of an upload written, all or none, below MEDIA_ROOT, and then no upload is left to save."""
+        if not picture or picture._committed:
+            return
+        upload = picture.file
+        # The worker opens a large upload by its path. A small one is in memory, and has none.
+        image = upload.temporary_file_path() if hasattr(upload, "temporary_file_path") else upload.read()
+        name = posixpath.join(posixpath.dirname(self.generate_filename(instance, "upload")), uuid.uuid4().hex)
+        folder = Path(self.storage.path(name))
+        picture.undo = weakref.finalize(picture, shutil.rmtree, folder, ignore_errors=True)
+        outputs: Any = {size: {"transform": {**box, "format": "webp"}, "save_to": folder / f"{size}.webp"} for size, box in self.sizes.items()}
+        try:
+            os.makedirs(folder)
+            facts = worker.process(image, validate="decode", facts=["digest"], placeholder=True, outputs=outputs, **self.process)
+        except ImageWorkerError as error:
+            picture.undo()
+            raise refusal(error) from error
+        shown = facts.upright or facts
+        known = {"width": shown.width, "height": shown.height, "digest": facts.digest, "placeholder": facts.placeholder and facts.placeholder.thumbhash}
+        for fact, attribute in self.facts.items():
+            setattr(instance, attribute, known[fact])
+        picture.name, picture._committed = posixpath.join(name, f"{next(iter(self.sizes))}.webp"), True
+        upload.close()
+        del picture.file
