@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/openat2.h>
@@ -42,12 +41,8 @@ static inline int csystem_find(const char *path) {
 #endif
 }
 
-/// Opens the file of a descriptor of `csystem_find` for reading, unless it is no regular file: a pipe or device is never
-/// opened. Returns a descriptor, -1, or -2 for another kind of file.
+/// Opens the regular file that `csystem_find` has found for reading. Returns its descriptor, or -1.
 static inline int csystem_open_found(int found) {
-  struct stat status;
-  if (fstat(found, &status) != 0) return -1;
-  if (!S_ISREG(status.st_mode)) return -2;
 #ifdef O_PATH
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", found);

@@ -86,18 +86,15 @@ public final class HostFile {
     let found = try Self.find(place, files)
     defer { close(found) }
     do throws(FileError) {
-      let path = path
-      let file = csystem_open_found(found)
-      guard file != -2 else { throw FileError(operation: .open, path: path, code: 0) }
-      descriptor = try files.perform(.open, path) { file }
-      do throws(FileError) {
-        status = try files.status(of: descriptor, path)
-      } catch {
-        close(descriptor)
-        throw error
-      }
+      status = try files.status(of: found, path)
     } catch {
-      throw error.code == 0 ? StoreError(.io, "\(path) must be a regular file") : StoreError(error)
+      throw StoreError(error)
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) must be a regular file") }
+    do throws(FileError) {
+      descriptor = try files.perform(.open, path) { csystem_open_found(found) }
+    } catch {
+      throw StoreError(error)
     }
     byteCount = Int64(status.st_size)
   }

@@ -36,7 +36,7 @@ public struct LoadError: Error, Sendable {
   public var response: LoadedImage.Response?
   /// For `robots`: the rule or header field that refuses the image.
   public var rule: String?
-  /// What the image is and which limit it exceeds, for errors of its content.
+  /// The properties of the image and the limit that it exceeds, for errors of its content.
   public var figures = ErrorFigures()
   /// For `invalidParams`: the parameter at fault.
   public var member: String?

@@ -51,7 +51,7 @@ enum LoadParameters {
   }
 
   /// Changes the request in place. Returning a changed copy would retain everything that it refers to.
-  private static func read(
+  static func read(
     _ params: Parameters, _ defaults: LoadDefaults, into request: inout LoadRequest
   ) throws(RPCError) {
     request.fields = try fields(params, defaults)
@@ -76,7 +76,7 @@ enum LoadParameters {
       transform: transform, deliversPixels: request.delivery == .pixels,
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
       facts: try facts(params, into: &request), isolation: try isolation(params, request.group),
-      outputs: outputs)
+      outputs: outputs ?? (request.isProcess ? [] : nil))
     if params.has("events") { request.events = try events(params) }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
@@ -106,7 +106,7 @@ enum LoadParameters {
     case image, tenant, none
   }
 
-  static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
+  private static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
     switch try params.choice("isolate", Isolate.self) {
     case .image: return .image
     case Isolate.none?: return DecodeTask.Isolation.none
@@ -203,7 +203,7 @@ enum LoadParameters {
   }
 
   /// Returns the facts that a decoder computes, and notes the one that is already known.
-  static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
+  private static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
     let known = "digest"
     guard let names = try params.names("facts", among: [known] + FactSet.named.map(\.name)) else { return [] }
     request.wantsDigest = names.contains(known)

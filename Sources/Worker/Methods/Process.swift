@@ -18,22 +18,15 @@ enum ProcessParameters {
   /// - Parameter number: distinguishes the request from all others of the session.
   static func request(_ params: Parameters, number: Int, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     var request = defaults.request(url: "", source: try content(params, defaults), key: "process:\(number)")
-    (request.isProcess, request.cacheMode, request.store) = (true, .noStore, [])
-    (request.delivery, request.events, request.fields) = (.none, [], LoadHeaders())
-    request.priority = try LoadParameters.priority(params) ?? .normal
-    request.group = try params.label("group")
-    request.slot = try params.label("slot")
-    if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
-    if let maxBytes = try params.integer("maxBytes", in: 0...(1 << 60)) { request.maxBytes = maxBytes }
-    request.want = try WantParameters.read(params)
-    request.validation = try params.choice("validate", Validation.self) == .decode ? .decode : .header
-    request.processing = .asked(
-      transform: nil, wantsPlaceholder: try params.flag("placeholder") ?? false,
-      checks: request.validation == .decode, facts: try LoadParameters.facts(params, into: &request),
-      isolation: try LoadParameters.isolation(params, request.group), outputs: try OutputParameters.read(params) ?? [])
+    request.isProcess = true
+    _ = try params.choice("validate", Validation.self)
+    try LoadParameters.read(params, defaults, into: &request)
+    (request.cacheMode, request.store, request.delivery) = (.noStore, [], .none)
+    (request.fields, request.events) = (LoadHeaders(), [])
     return request
   }
 
+  /// The values of `validate`, which are fewer than those of `load`.
   private enum Validation: String, CaseIterable {
     case header, decode
   }
@@ -143,7 +136,9 @@ enum OutputParameters {
   private static func mode(_ params: Parameters, _ saveTo: String?) throws(RPCError) -> UInt16? {
     guard let text = try params.string("mode") else { return nil }
     guard saveTo != nil else { throw params.refusal(of: "mode", "must not be given without saveTo") }
-    guard 3...4 ~= text.utf8.count, let mode = UInt16(text, radix: 8), mode <= 0o777 else {
+    guard 3...4 ~= text.utf8.count, text.utf8.first != UInt8(ascii: "+"), let mode = UInt16(text, radix: 8),
+      mode <= 0o777
+    else {
       throw params.refusal(of: "mode", "must be three octal digits, such as 640")
     }
     return mode
