@@ -144,20 +144,23 @@ class Inspector:
         self._known[file] = stamp
 
     def _check_delivered(self, death: float) -> None:
-        for path, delivery in list(self._book.delivered.items()):
-            if time.monotonic() - delivery.at > STAYS:
+        now = time.monotonic()
+        for path, deliveries in list(self._book.delivered.items()):
+            deliveries[:] = [each for each in deliveries if now - each.at <= STAYS]
+            if not deliveries:
                 del self._book.delivered[path]
                 continue
             try:
                 content: Optional[bytes] = Path(path).read_bytes()
             except FileNotFoundError:
                 content = None
-            died = self._book.deaths.get(delivery.session, death)
-            if content is None and not delivery.is_new and died - delivery.at < UNNOTED:
-                continue
-            if content != delivery.content:
-                how = "is gone" if content is None else "has changed"
-                raise Violation(f"{path} {how} after {time.monotonic() - delivery.at:.1f} s: {delivery.session}")
+            for delivery in deliveries:
+                died = self._book.deaths.get(delivery.session, death)
+                if content is None and not delivery.is_new and died - delivery.at < UNNOTED:
+                    continue
+                if content != delivery.content:
+                    how = "is gone" if content is None else "has changed"
+                    raise Violation(f"{path} {how} after {now - delivery.at:.1f} s: {delivery.session}")
 
     def _check_limit(self, found: Found, limit: int) -> None:
         """But for what was delivered lately, and what those left who died before."""

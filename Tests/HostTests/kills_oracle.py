@@ -76,7 +76,8 @@ class Book:
         self.lock = threading.RLock()
         self.floors: dict[Subject, int] = {}
         """The oldest version of each picture that the disk may still give."""
-        self.delivered: dict[str, Delivery] = {}
+        self.delivered: dict[str, list[Delivery]] = {}
+        """By path. Each delivery is a promise of its own: a later one may die before the index learns of it."""
         self.digests: dict[bytes, float] = {}
         """When content was last delivered in whatever way, by its picture's tag."""
         self.perhaps: dict[str, float] = {}
@@ -271,9 +272,8 @@ class Oracle:
             raise Violation(f"{asked}: there is no such path: {result}") from None
         # A load that joins a transfer while it is being stored gets the content of that time.
         is_new = result["cache"] == "miss" and not asked.may_share
-        before = self.book.delivered.get(path)
-        if before is not None and before.content != content:
+        deliveries = self.book.delivered.setdefault(path, [])
+        if any(before.content != content for before in deliveries):
             raise Violation(f"{asked}: the path had another content before: {result}")
-        is_new = is_new or (before is not None and before.is_new)
-        self.book.delivered[path] = Delivery(content, time.monotonic(), self.session, is_new)
+        deliveries.append(Delivery(content, time.monotonic(), self.session, is_new))
         return content
