@@ -15,7 +15,10 @@ from origin_process import Origin
 from package import ROOT
 
 BULK = ROOT / "examples" / "bulk" / "bulk.py"
-sys.path[:0] = [str(BULK.parent), str(ROOT / "examples" / "python")]
+sys.path.insert(0, str(BULK.parents[1]))
+import bulk  # noqa: E402, F401
+
+sys.path.pop(0)  # Its other folders have names of libraries.
 
 
 def allow_robots(origin: Origin) -> None:
@@ -41,7 +44,7 @@ class BulkRuns(unittest.TestCase):
 
     def command(self, list_name: str, *options: str) -> list[str]:
         worker = f"--worker-option=--cache-dir={self.folder}/cache"
-        return [sys.executable, str(BULK), str(self.folder / list_name), str(self.out), worker, *options]
+        return [sys.executable, str(BULK), list_name if "://" in list_name else str(self.folder / list_name), str(self.out), worker, *options]
 
     def run_bulk(self, list_name: str, *options: str) -> str:
         run = subprocess.run(

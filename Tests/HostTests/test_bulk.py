@@ -18,15 +18,14 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-from bulk_runs import BulkRuns, allow_robots
+from bulk_runs import BULK, BulkRuns, allow_robots
 from origin_process import Origin
 from processes import Watched, children
 
-import failures
-import lists
-import progress
 from document import DOCUMENT
-from outcomes import Failure
+
+from bulk import failures, lists, progress
+from bulk.outcomes import Failure
 
 
 class Bulk(BulkRuns):
@@ -115,7 +114,7 @@ class Bulk(BulkRuns):
         self.write("list.txt", f"{self.origin.url}/image/1.png?hold=gate")
         run = self.begin("list.txt")
         self.origin.command({"do": "await", "gate": "gate", "held": 1})
-        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: another run uses the folder {self.out}"))
+        self.assertEqual(self.refused("list.txt"), (1, f"bulk: another run uses the folder {self.out}"))
         self.origin.command({"do": "release", "gate": "gate"})
         self.assertEqual(run.wait(), 0)
         self.assertEqual([summary["succeeded"] for summary in self.summaries()], [1])
@@ -173,12 +172,12 @@ class Bulk(BulkRuns):
         self.assertEqual(list(self.out.glob("*.json")), [])
 
     def test_what_is_not_there_is_named(self) -> None:
-        self.assertEqual(self.refused("list.txt"), (1, f"bulk.py: cannot read the list {self.folder}/list.txt: No such file or directory"))
+        self.assertEqual(self.refused("list.txt"), (1, f"bulk: cannot read the list {self.folder}/list.txt: No such file or directory"))
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         missing = str(self.folder / "missing")
         with unittest.mock.patch.dict(os.environ, IMAGEWORKER=missing):
             run = subprocess.run(self.command("list.txt"), stderr=subprocess.PIPE, text=True)
-        words = f"bulk.py: cannot run {missing} (No such file or directory): set IMAGEWORKER to the path of the worker\n"
+        words = f"bulk: cannot run {missing} (No such file or directory): set IMAGEWORKER to the path of the worker\n"
         self.assertEqual((run.returncode, run.stderr), (1, words), "and no figures of a run that has not begun")
 
     def test_a_list_that_cannot_be_read_leaves_no_folder(self) -> None:
@@ -228,7 +227,7 @@ class Bulk(BulkRuns):
         self.assertEqual((self.out / "00000" / "000000001.txt").read_text(), '"5 inch')
         self.out = self.folder / "of a csv"
         self.write("list.csv", "text,url", f"a,{url}", f'"5 inch,{url}', f"a,{url}")
-        self.assertEqual(self.refused("list.csv"), (1, f"bulk.py: {self.folder}/list.csv, after line 2: unexpected end of data"))
+        self.assertEqual(self.refused("list.csv"), (1, f"bulk: {self.folder}/list.csv, after line 2: unexpected end of data"))
 
     def test_lists_as_other_programs_write_them(self) -> None:
         url = f"{self.origin.url}/image/1.png"
@@ -237,8 +236,8 @@ class Bulk(BulkRuns):
 
     def test_values_that_are_no_text_are_taken_as_they_are_written(self) -> None:
         values = [[b"http://a/", 5], [float("nan"), None], [None, 1], ["http://b/", "c"]]
-        with unittest.mock.patch.object(lists, "parquet_lines", lambda path, columns: iter(values)):
-            read = list(lists.rows(Path("list.parquet"), "url", "text"))
+        with unittest.mock.patch.object(lists, "lines", lambda name, open_file, columns: iter(values)):
+            read = list(lists.rows("list.parquet", "url", "text"))
         self.assertEqual(read, [(0, "http://a/", "5", ()), (3, "http://b/", "c", ())])
 
     def test_a_line_that_is_longer_than_the_worker_reads_is_one_failure(self) -> None:
@@ -253,22 +252,15 @@ class Bulk(BulkRuns):
         self.assertIn("2 loaded, 0 failed", self.run_bulk("list.txt", "--keep", "--size", "8"))
         self.assertEqual(self.origin.command({"do": "counts"})["requests"], before)
 
-    def shown(self, list_name: str) -> list[str]:
-        """The successive states of a terminal's line, which is not wrapped."""
+    def test_a_terminal_shows_one_line_that_changes(self) -> None:
+        self.write("list.txt", *(f"{self.origin.url}/image/{n}.png" for n in range(20)), "")
         master, terminal = pty.openpty()
         with os.fdopen(master, "rb", buffering=0) as screen:
-            run = subprocess.Popen(self.command(list_name), stderr=terminal)
+            run = subprocess.Popen(self.command("list.txt"), stderr=terminal)
             os.close(terminal)
             self.assertEqual(run.wait(), 0)
-            shown = screen.read(1 << 16).decode()
-        lines = re.findall(r"\r\x1b\[K\x1b\[\?7l(.*?)\x1b\[\?7h", shown)
-        self.assertEqual(shown, "".join(f"\r\x1b[K\x1b[?7l{line}\x1b[?7h" for line in lines) + "\r\n")
-        return lines
-
-    def test_a_terminal_shows_how_much_is_done_of_all(self) -> None:
-        self.write("list.txt", *(f"{self.origin.url}/image/{n}.png" for n in range(20)), "")
-        *_, last = self.shown("list.txt")
-        self.assertRegex(last, r"^\[#{30}\] 20 of 20: 20 loaded, 0 failed, \d+/s$")
+            *_, last = screen.read(1 << 16).decode().split("\r\x1b[K")
+        self.assertRegex(last, r"^20 loaded, 0 failed, \d+/s\r\n$")
 
     def test_the_end_of_a_run_shows_the_kinds_of_failures_with_an_example_and_a_hint(self) -> None:
         missing = [f"{self.origin.url}/image/{n}.png?status=404&x-token=secret" for n in range(3)]
@@ -285,7 +277,7 @@ class Bulk(BulkRuns):
     def test_a_pipe_shows_the_kinds_of_failures_every_minute(self) -> None:
         stream, now = io.StringIO(), 1000.0
         with unittest.mock.patch("time.monotonic", lambda: now):
-            run = progress.Progress(stream, list)
+            run = progress.Progress(stream)
             run.note("http://a/1.png", Failure("connect", "refused"))
             now += 59
             run.note("http://a/2.png", None)
@@ -293,20 +285,6 @@ class Bulk(BulkRuns):
             now += 2
             run.note("http://a/3.png", None)
         self.assertEqual(stream.getvalue(), "2 loaded, 1 failed, 0/s\n  1 connect  http://a/1.png: refused\n")
-
-    def test_a_terminal_shows_the_kinds_of_failures_below_the_bar(self) -> None:
-        stream = io.StringIO()
-        with unittest.mock.patch.object(stream, "isatty", lambda: True):
-            run = progress.Progress(stream, list)
-            for number in range(progress.KINDS + 1):
-                run.failures.note("http://a/", Failure(f"kind{number}", "no"))
-            run.draw()
-            begin, *below, last = stream.getvalue().split("\n\x1b[K")
-            self.assertEqual(begin, "\r\x1b[K\x1b[?7l0 loaded, 0 failed, 0/s")
-            self.assertEqual([*below, last], [
-                *(f"  1 kind{number}  http://a/: no" for number in range(progress.KINDS - 1)),
-                f"  1 kind{progress.KINDS - 1}  http://a/: no\x1b[{progress.KINDS}A\x1b[?7h",
-            ])  # fmt: skip
 
     def test_examples_of_failures_have_no_secrets(self) -> None:
         for url, shown in (
@@ -332,19 +310,16 @@ class Bulk(BulkRuns):
     def test_without_a_worker_there_are_no_hints(self) -> None:
         self.assertEqual(failures.hints(str(self.folder / "none")), {})
 
-    def test_the_bar(self) -> None:
-        stream = unittest.mock.Mock(isatty=lambda: False)
-        bar = progress.Progress(stream, list)
-        self.assertEqual(bar.bar(), "0 loaded, 0 failed, 0/s", "as long as nobody knows how many there are")
-        bar.total, bar.before, bar.tried, bar.loaded, bar.failed = 400, 200, 100, 290, 10
-        with unittest.mock.patch("time.monotonic", lambda: bar.began + 50):
-            self.assertEqual(
-                bar.bar(), f"[{'#' * 22}{' ' * 8}] 300 of 400: 290 loaded, 10 failed, 2/s, 200 done before, 0:00:50 left"
-            )
-            bar.total = 300
-            self.assertNotIn("left", bar.bar())
-            bar.total = 10  # The list was longer when it was counted.
-            self.assertTrue(bar.bar().startswith(f"[{'#' * 30}] 300 of 10: "))
+    def test_it_is_a_command_of_the_installed_package(self) -> None:
+        package = self.folder / "site" / "imageworker"
+        shutil.copytree(BULK.parent, package / "bulk")
+        shutil.copy(BULK.parents[1] / "python" / "imageworker.py", package / "__init__.py")
+        self.write("list.txt", f"{self.origin.url}/image/1.png")
+        command = [sys.executable, "-m", "imageworker.bulk", *self.command("list.txt")[2:]]
+        environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+        run = subprocess.run(command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((run.returncode, run.stderr[:18]), (0, "1 loaded, 0 failed"), run.stderr)
+        self.assertEqual(subprocess.run([sys.executable, "-m", "bulk", "--help"], cwd=BULK.parents[1], stdout=subprocess.DEVNULL).returncode, 0)
 
     def test_standard_error_may_be_closed(self) -> None:
         self.write("list.txt", f"{self.origin.url}/image/1.png")

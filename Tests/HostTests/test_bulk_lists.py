@@ -16,10 +16,9 @@ from urllib.parse import quote
 from bulk_runs import BulkRuns, allow_robots
 from origin_process import Origin
 
-import failures
-import lists
+from bulk import failures, lists
 from imageworker import HTTPStatusError, LoadTimeout, Overloaded
-from outcomes import Failure, failure_of
+from bulk.outcomes import Failure, failure_of
 
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
 
@@ -33,7 +32,7 @@ class Lists(BulkRuns):
     def loaded(self) -> list[int]:
         return [line["row"] for line in self.ledger() if line["outcome"] == "loaded"]
 
-    def test_a_byte_that_is_not_utf_8_costs_its_row_only(self) -> None:
+    def test_a_byte_that_is_not_utf_8_costs_its_row_only_if_it_is_in_the_url(self) -> None:
         urls = [f"{self.origin.url}/image/{n}.png".encode() for n in range(4)]
         for name, lines in {
             "list.txt": [urls[0], urls[1] + b"/caf\xe9", urls[2]],
@@ -54,14 +53,19 @@ class Lists(BulkRuns):
                 self.out = self.folder / f"out of {name}"
                 (self.folder / name).write_bytes(b"\n".join(lines) + b"\n")
                 columns = () if name == "list.txt" else ("--caption-column", "text", "--column", "more")
+                is_in_url = name in ("list.txt", "list.csv")
                 for form in ("webdataset", "files"):
                     self.out = self.folder / f"{form} of {name}"
-                    self.assertIn("2 loaded, 1 failed", self.run_bulk(name, "--format", form, *columns))
-                    (line,) = (line for line in self.ledger() if line["outcome"] != "loaded")
-                    self.assertEqual((line["row"], line["outcome"], line["retryable"]), (1, "invalidParams", False))
-                    self.assertRegex(line["error"], "must be UTF-8, without (the byte 0xe9|half a surrogate pair) at character")
+                    loaded = "2 loaded, 1 failed" if is_in_url else "3 loaded, 0 failed"
+                    self.assertIn(loaded, self.run_bulk(name, "--format", form, *columns))
+                    line = self.ledger()[1]
+                    expected = (1, "invalidParams", "the URL must be UTF-8") if is_in_url else (1, "loaded", None)
+                    self.assertEqual((line["row"], line["outcome"], line.get("error")), expected)
                     json.dumps(line, ensure_ascii=False).encode()
-                self.assertIn("2 loaded, 1 failed", self.run_bulk(name, *columns, "--format", "files"), "it goes on")
+                self.assertIn(loaded, self.run_bulk(name, *columns, "--format", "files"), "it goes on")
+                if not is_in_url:
+                    texts = [(self.out / "00000" / f"000000001.{end}").read_text() for end in ("json", "txt")]
+                    self.assertIn("\ufffd", "".join(json.loads(texts[0])["more"][0].values() if "LIST" in name else texts[1]))
         self.assertEqual(failures.shown("http://a/caf\udce9"), "http://a/caf\udce9")
         self.assertEqual(failures.printable("http://a/caf\udce9"), "http://a/caf\\xe9")
 
@@ -74,9 +78,9 @@ class Lists(BulkRuns):
             return pyarrow.Array.from_buffers(pyarrow.string(), len(values), binary.buffers())
 
         urls = [f"{self.origin.url}/image/{n}.png".encode() for n in range(4)]
-        nested = pyarrow.StructArray.from_arrays([damaged([b"a", b"a", b"caf\xe9", b"a"])], ["b"])
-        self.write_parquet({"url": damaged([urls[0], urls[1] + b"\xe9", urls[2], urls[3]]), "nested": nested})
-        self.assertIn("2 loaded, 2 failed", self.run_bulk("list.parquet", "--column", "nested", "--ledger", "parquet"))
+        self.write_parquet({"url": damaged([urls[0], urls[1] + b"\xe9", urls[2], urls[3]]), "text": damaged([b"a", b"a", b"caf\xe9", b"a"])})
+        self.assertIn("3 loaded, 1 failed", self.run_bulk("list.parquet", "--caption-column", "text"))
+        self.assertEqual((self.out / "00000" / "000000002.txt").read_text(), "caf\ufffd")
 
     @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
     def test_nothing_that_is_not_a_number_gets_into_the_metadata(self) -> None:
@@ -103,6 +107,35 @@ class Lists(BulkRuns):
         self.assertNotIn("caption", about)
         self.assertFalse((self.out / "00000" / "000000000.txt").exists(), "a caption of NaN is left out")
         self.assertEqual(lists.plain({"a": (1, {"b": -float("inf")}), 5: True}), {"a": [1, {"b": None}], "5": True})
+
+    @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
+    def test_a_list_may_be_parts_in_a_folder_or_of_a_pattern(self) -> None:
+        import pyarrow.parquet
+
+        parts = self.folder / "parts"
+        parts.mkdir()
+        urls = [f"{self.origin.url}/image/{n}.png" for n in range(6)]
+        for part in range(3):
+            pyarrow.parquet.write_table(pyarrow.table({"url": urls[part * 2 : part * 2 + 2]}), parts / f"part-{part:05}.snappy.parquet")
+        for name in ("_SUCCESS", ".part-00000.snappy.parquet.crc"):
+            (parts / name).touch()
+        lists_given = ["parts", "parts/*.parquet"]
+        if importlib.util.find_spec("fsspec"):
+            lists_given += [f"file://{parts}/", f"file://{parts}/*.parquet"]
+        for number, given in enumerate(lists_given):
+            with self.subTest(given):
+                self.out = self.folder / f"out{number}"
+                self.assertIn("6 loaded, 0 failed", self.run_bulk(given, "--shard-size", "4"))
+                self.assertEqual([(line["row"], line["url"]) for line in self.ledger()], list(enumerate(urls)))
+        self.assertEqual(self.refused("parts/*.csv"), (1, f"bulk: cannot read the list {parts}/*.csv: it has no files"))
+
+    @unittest.skipUnless(importlib.util.find_spec("fsspec"), "fsspec is not installed")
+    def test_a_list_may_be_at_a_url(self) -> None:
+        self.write("list.csv", "url", f"{self.origin.url}/image/1.png")
+        self.assertIn("1 loaded, 0 failed", self.run_bulk(f"file://{self.folder}/list.csv"))
+        status, words = self.refused("nothing://a/list.csv")
+        self.assertEqual((status, words), (1, "bulk: fsspec cannot use nothing://a/list.csv: Protocol not known: nothing"))
+        self.assertIn("cannot read the list", self.refused(f"file://{self.folder}/none.csv")[1])
 
     def test_json_lines_are_a_table(self) -> None:
         urls = [f"{self.origin.url}/image/{n}.png" for n in range(4)]
@@ -133,7 +166,7 @@ class Lists(BulkRuns):
                 with tarfile.open(self.out / "00000.tar") as tar:
                     self.assertEqual([name for name in tar.getnames() if name.endswith(".txt")], ["000000000.txt"])
         status, words = self.refused("list.jsonl", "--url-column", "link")
-        self.assertEqual((status, words), (1, f"bulk.py: {self.folder}/list.jsonl must have a column 'link'; it has url, text, score"))
+        self.assertEqual((status, words), (1, f"bulk: {self.folder}/list.jsonl must have a column 'link'; it has url, text, score"))
 
     def test_compressed_tables_are_read_and_other_formats_are_refused(self) -> None:
         url = f"{self.origin.url}/image/1.png"
@@ -165,7 +198,7 @@ class Lists(BulkRuns):
             allow_robots(self.origin)
             targets = [f"{self.origin.url}/image/{n}.png?redirect={quote(f'{slow.url}/image/{n}.png')}" for n in range(3)]
             self.write("list.txt", *targets, f"{self.origin.url}/image/9.png")
-            said = self.run_bulk("list.txt", "--passes", "1", "--ledger", "jsonl")
+            said = self.run_bulk("list.txt", "--passes", "1")
         self.assertIn("2 loaded, 2 failed", said)
         failed = [line for line in self.ledger() if line["outcome"] != "loaded"]
         self.assertEqual([(line["outcome"], line["retryable"]) for line in failed], [("overloaded", True)] * 2)
@@ -198,7 +231,7 @@ class Lists(BulkRuns):
         self.assertTrue(said.replace("\n", "").isprintable(), ascii(said))
         self.write("list.csv", "\x1b[31mlink", "data:,")
         status, words = self.refused("list.csv")
-        self.assertEqual((status, words), (1, f"bulk.py: {self.folder}/list.csv must have a column 'url'; it has \\x1b[31mlink"))
+        self.assertEqual((status, words), (1, f"bulk: {self.folder}/list.csv must have a column 'url'; it has \\x1b[31mlink"))
 
 
 if __name__ == "__main__":

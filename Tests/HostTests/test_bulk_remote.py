@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import signal
 import tarfile
@@ -12,8 +13,8 @@ from pathlib import Path
 
 from bulk_runs import BulkRuns
 
-import destinations
-from lists import Problem
+from bulk import destinations
+from bulk.lists import Problem
 
 
 @unittest.skipIf(importlib.util.find_spec("fsspec") is None, "fsspec is not installed")
@@ -79,18 +80,52 @@ class Remote(BulkRuns):
         command[3] = "nothing://bucket"
         with unittest.mock.patch.object(self, "command", lambda *_: command):
             status, words = self.refused("list.txt")
-        self.assertEqual((status, words.startswith("bulk.py: fsspec cannot write to nothing://bucket: ")), (1, True), words)
+        self.assertEqual((status, words.startswith("bulk: fsspec cannot use nothing://bucket: ")), (1, True), words)
+
+
+@unittest.skipUnless(all(map(importlib.util.find_spec, ("s3fs", "moto", "boto3"))), "not all of s3fs, moto[server] and boto3 are installed")
+class S3(BulkRuns):
+    """A bucket of a server on this machine."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        import boto3  # type: ignore[import-not-found, import-untyped, unused-ignore]
+        from moto.server import ThreadedMotoServer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        self.addCleanup(server.stop)
+        host, port = server.get_host_and_port()
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
+        mocked = unittest.mock.patch.dict(os.environ, {**keys, "AWS_ENDPOINT_URL": f"http://{host}:{port}"})
+        mocked.start()
+        self.addCleanup(mocked.stop)
+        self.bucket = boto3.client("s3")
+        self.bucket.create_bucket(Bucket="bucket")
+
+    def keys(self) -> list[str]:
+        return sorted(each["Key"] for each in self.bucket.list_objects_v2(Bucket="bucket")["Contents"])
+
+    def test_a_list_and_an_output_may_be_in_a_bucket(self) -> None:
+        lines = "url\n" + "".join(f"{self.origin.url}/image/{n}.png\n" for n in range(3))
+        self.bucket.put_object(Bucket="bucket", Key="lists/part-0.csv", Body=lines.encode())
+        self.out = "s3://bucket/set"  # type: ignore[assignment]
+        options = ("--format", "webdataset", f"--staging={self.folder}/staging")
+        for before in ("", ", 3 done before"):
+            self.assertRegex(self.run_bulk("s3://bucket/lists/*.csv", *options), rf"^3 loaded, 0 failed, \d+/s{before}$")
+        self.assertEqual(self.keys(), ["lists/part-0.csv", *(f"set/00000.{end}" for end in ("json", "ledger.jsonl", "tar"))])
+        self.assertEqual(len(self.requests()), 3)
 
 
 class WithoutFsspec(unittest.TestCase):
     def test_a_url_needs_fsspec(self) -> None:
-        words = "the output s3://a/b needs fsspec: pip install fsspec"
+        words = "s3://a/b needs fsspec: pip install fsspec"
         with unittest.mock.patch.dict("sys.modules", fsspec=None), self.assertRaisesRegex(Problem, words):
-            destinations.destination("s3://a/b", None)
+            destinations.Destination("s3://a/b", None)
 
     def test_a_folder_needs_no_staging_folder(self) -> None:
         with self.assertRaisesRegex(Problem, "--staging is for an output with a URL"):
-            destinations.destination("out", Path("staging"))
+            destinations.Destination("out", Path("staging"))
 
 
 if __name__ == "__main__":

@@ -6,59 +6,38 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Iterable, Optional, Sequence
 
-from lists import Problem
+from .lists import Problem, file_system
 
 
-class Folder:
-    """A local output folder. Shards under way are in it as well."""
+class Destination:
+    """In an output folder, shards under way are beside the finished ones. Files for a URL are uploaded when their shard is finished, and
+    then removed here."""
 
-    def __init__(self, path: Path) -> None:
-        self.staging = path
-        self.name = str(path)
+    def __init__(self, out: str, staging: Optional[Path]) -> None:
+        self.name = out
+        self.files: Any = None
+        if "://" in out:
+            self.files, self.root = file_system(out)
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            self.staging = staging or cache / "imageworker-bulk" / hashlib.sha256(out.encode()).hexdigest()[:16]
+        elif staging is not None:
+            raise Problem(f"--staging is for an output with a URL; {out} is a folder")
+        else:
+            self.staging = Path(out)
 
     def prepare(self) -> None:
         self.staging.mkdir(parents=True, exist_ok=True)
+        if self.files:
+            self._do("create the folder", lambda: self.files.makedirs(self.root, exist_ok=True))
 
     def read(self, name: str) -> Optional[bytes]:
         """The content of a file; None if it does not exist."""
-        try:
-            return (self.staging / name).read_bytes()
-        except FileNotFoundError:
-            return None
 
-    def publish(self, paths: Sequence[Path]) -> None:
-        """Moves finished files and folders from the staging folder to the output, the last one last. They are there already."""
-
-    def tidy(self, shard: str) -> None:
-        """Removes the files of a published shard from the staging folder, after a kill had prevented it. It has no copies."""
-
-
-class Remote:
-    """A URL of fsspec, such as s3://bucket/folder. Files are uploaded when their shard is finished, and then removed here."""
-
-    def __init__(self, url: str, staging: Optional[Path]) -> None:
-        try:
-            import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
-        except ModuleNotFoundError:
-            raise Problem(f"the output {url} needs fsspec: pip install fsspec. Only a folder works without it") from None
-        try:
-            self.files, self.root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise Problem(f"fsspec cannot write to {url}: {error}") from error
-        self.name = url
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        self.staging = staging or cache / "imageworker-bulk" / hashlib.sha256(url.encode()).hexdigest()[:16]
-
-    def prepare(self) -> None:
-        self.staging.mkdir(parents=True, exist_ok=True)
-        self._do("create the folder", lambda: self.files.makedirs(self.root, exist_ok=True))
-
-    def read(self, name: str) -> Optional[bytes]:
         def read() -> Optional[bytes]:
             try:
-                return bytes(self.files.cat_file(f"{self.root}/{name}"))
+                return bytes(self.files.cat_file(f"{self.root}/{name}")) if self.files else (self.staging / name).read_bytes()
             except FileNotFoundError:
                 return None
 
@@ -66,20 +45,16 @@ class Remote:
         return content
 
     def publish(self, paths: Sequence[Path]) -> None:
-        for path in paths:
-            self._do(f"write {path.name}", lambda: self._put(path))
-        self._remove(paths)
+        """Moves finished files and folders from the staging folder to the output, the last one last."""
+        if self.files:
+            for path in paths:
+                self._do(f"write {path.name}", lambda: self._put(path))
+            remove(paths)
 
     def tidy(self, shard: str) -> None:
-        self._remove(path for path in self.staging.glob(f"{shard}*") if path.suffix != ".partial")
-
-    @staticmethod
-    def _remove(paths: Iterable[Path]) -> None:
-        for path in paths:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        """Removes the files of a published shard from the staging folder, after a kill had prevented it."""
+        if self.files:
+            remove(path for path in self.staging.glob(f"{shard}*") if path.suffix != ".partial")
 
     def _put(self, path: Path) -> None:
         target = f"{self.root}/{path.name}"
@@ -97,12 +72,9 @@ class Remote:
             raise Problem(f"cannot {purpose} at {self.name}: {error}. If that passes, the same command goes on from here") from error
 
 
-Destination = Union[Folder, Remote]
-
-
-def destination(out: str, staging: Optional[Path]) -> Destination:
-    if "://" in out:
-        return Remote(out, staging)
-    if staging is not None:
-        raise Problem(f"--staging is for an output with a URL; {out} is a folder")
-    return Folder(Path(out))
+def remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()

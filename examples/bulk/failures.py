@@ -7,7 +7,7 @@ import subprocess
 from typing import Any, Iterator, Mapping, Optional
 from urllib.parse import urlsplit
 
-from outcomes import Failure
+from .outcomes import Failure
 
 
 class Failures:

@@ -3,78 +3,66 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-from pathlib import Path
-from typing import AsyncIterator, Awaitable, Callable, Iterator, Literal, NamedTuple, Optional, Sequence, Union
+from typing import Awaitable, Callable, Iterator, Optional, Union
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, Overloaded
-from ledgers import LOADED, Record
-from lists import Row, Shard, fault_of
-from outcomes import Failure, failure_of, is_queue_full
-from passes import Pass, Report, Shards, key_of
-from progress import Progress
+from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, Overloaded, RecentlyFailed, Transform
+
+from .ledgers import LOADED, Record
+from .lists import Row, Shard
+from .outcomes import Failure, failure_of, is_queue_full
+from .passes import Pass, Report, Shards, key_of
+from .progress import Progress
 
 LONGEST_URL = 4 << 20
 """Maximum length of a URL in characters. Even at six bytes of JSON each it fits into --max-line. Only `data:` URLs exceed 8 kB."""
 
-Outcome = Union[Sequence[Image], Failure]
-"""The images of a row, one for each size, or the reason why it has none."""
-
-
-class Plan(NamedTuple):
-    """The way in which rows are loaded."""
-
-    loads: Sequence[LoadParams]
-    """The parameters of the loads of a row, one for each size."""
-    at_once: int
-    """Maximum number of rows that are loaded at a time."""
-    shards_at_once: int
-    again: Literal["none", "once", "all"]
-    """The failed rows that are tried again at the end, if they may pass: none, those that were tried in one pass, or all."""
-
 
 class Loads:
-    def __init__(self, worker: ImageWorker, shards: Shards, plan: Plan, spool: str, progress: Progress) -> None:
+    def __init__(self, worker: ImageWorker, shards: Shards, spool: str, progress: Progress) -> None:
         """The worker saves images in the folder `spool`, so that their bytes do not pass through its output."""
-        self.worker, self.shards, self.plan, self.spool, self.progress = worker, shards, plan, spool, progress
-        self.places = asyncio.Semaphore(plan.at_once)
+        self.worker, self.shards, self.spool, self.progress = worker, shards, spool, progress
+        self.given = given = shards.given
+        self.counted = "retryable" if given.retry_failed else "triedOnce" if given.passes == 2 else ""
+        """The member of a report that counts the failed rows to be tried again at the end."""
+        self.again: set[int] = set()
+        """The numbers of the shards that have such rows."""
+        self.params: LoadParams = {
+            "store": "all" if given.keep else "none",
+            "cache": "force-cache" if given.keep else "default",  # What is kept is wanted as it was, fresh or not.
+            "retry_failed": given.retry_failed,
+            "want": given.want or None,
+        }
+        self.box: Transform = {"fit": given.fit, "enlarge": given.enlarge, "format": "jpeg", "quality": given.quality}
+        self.places = asyncio.Semaphore(given.at_once)
         self.turn = asyncio.Lock()
         """Yields the rows of the open shards in the order of the list, so that few shards are incomplete after a kill."""
 
     async def run(self, list_shards: Callable[[], Iterator[Shard]]) -> None:
         """Loads all rows that have no outcome, and then again those that failed and may pass."""
-        again: set[int] = set()
 
-        async def load_new(shard: Shard, report: Optional[Report]) -> None:
-            made = await self.load_pass(shard, report, lambda line: False)
-            if self.has_more(made):
-                again.add(shard.number)
-
-        def begin(shard: Shard) -> Optional[Awaitable[None]]:
+        def first(shard: Shard) -> Optional[Awaitable[None]]:
             report = self.shards.report(shard)
             is_interrupted = self.shards.is_interrupted(shard, report["passes"] if report else 0)
             if report is not None:
                 self.progress.add(report)
-                if report["rows"] == len(shard.rows):
-                    if is_interrupted or self.has_more(report):
-                        again.add(shard.number)
-                    return None
-            return load_new(shard, report)
+            if report is None or report["rows"] != len(shard.rows):
+                return self.load_pass(shard, report, lambda line: False)
+            if is_interrupted or self.has_more(report):
+                self.again.add(shard.number)
+            return None
 
-        await self.each(list_shards(), begin)
-        if again:
-            await self.each(list_shards(), lambda shard: self.load_again(shard) if shard.number in again else None)
+        def second(shard: Shard) -> Optional[Awaitable[None]]:
+            return self.load_pass(shard, self.shards.report(shard), self.is_wanted) if shard.number in self.again else None
+
+        await self.each(list_shards(), first)
+        if self.again:
+            await self.each(list_shards(), second)
 
     def has_more(self, report: Report) -> bool:
-        """Whether there are failed rows to be tried again at the end."""
-        numbers: dict[str, int] = {"none": 0, "once": report["triedOnce"], "all": report["retryable"]}
-        return numbers[self.plan.again] > 0
+        return bool(self.counted and report[self.counted])
 
-    async def load_again(self, shard: Shard) -> None:
-        def is_wanted(line: Record) -> bool:
-            return bool(line["retryable"]) and (self.plan.again == "all" or (self.plan.again == "once" and line["passes"] == 1))
-
-        await self.load_pass(shard, self.shards.report(shard), is_wanted)
+    def is_wanted(self, line: Record) -> bool:
+        return bool(self.counted and line["retryable"] and (self.counted == "retryable" or line["passes"] == 1))
 
     async def each(self, shards: Iterator[Shard], begin: Callable[[Shard], Optional[Awaitable[None]]]) -> None:
         """Loads several shards at a time, so that the queue stays full while a shard waits for its last images or for its servers."""
@@ -82,78 +70,62 @@ class Loads:
         try:
             for shard in shards:
                 work = begin(shard)
-                if work is None:
-                    continue
-                running.add(asyncio.ensure_future(work))
-                if len(running) >= self.plan.shards_at_once:
+                if work is not None:
+                    running.add(asyncio.ensure_future(work))
+                if len(running) >= self.given.shards_at_once:
                     running = await first_of(running)
             while running:
                 running = await first_of(running)
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await cancel(running)
 
-    async def load_pass(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> Report:
-        """Returns the new report of the shard."""
+    async def load_pass(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> None:
         made = Pass(self.shards, shard, report, is_wanted)
-        for line in made.done:
+        for line in made.ledger.records:
             failure = None if line["outcome"] == LOADED else Failure(line["outcome"], line["error"])
-            earlier = made.earlier.get(line["row"])
-            self.progress.note_before(line["url"], failure, earlier.outcome if earlier else None)
-        made.done.clear()
-        async for row, outcome in self.load_rows(made.rows):
-            made.note(row, outcome, self.places_of(row))
-            earlier = made.earlier.get(row.number)
-            if earlier is not None:
-                self.progress.forget(earlier.outcome)
-            self.progress.note(row.url, outcome if isinstance(outcome, Failure) else None)
-        return await asyncio.to_thread(made.finish)
-
-    def places_of(self, row: Row) -> list[str]:
-        """The paths at which the worker must save the images of a row."""
-        return [f"{self.spool}/{key_of(row)}.{number}" for number in range(len(self.plan.loads))]
-
-    async def load_rows(self, rows: Sequence[Row]) -> AsyncIterator[tuple[Row, Outcome]]:
-        """Yields each row with its outcome, in the order in which they end. Raises any other exception of a load."""
-        ended: asyncio.Queue[tuple[Row, Union[Outcome, Exception]]] = asyncio.Queue()
+            self.progress.note(line["url"], failure, made.earlier.get(line["row"]), is_new=False)
+        made.ledger.records.clear()
+        fault: list[BaseException] = []
+        tasks: set[asyncio.Future[None]] = set()
 
         async def load(row: Row) -> None:
             try:
-                ended.put_nowait((row, await self.load(row)))
-            except Exception as error:  # Whatever it is: the loop below waits for each row.
-                ended.put_nowait((row, error))
+                outcome = await self.load(row)
+                made.note(row, outcome, self.places_of(row))
+                self.progress.note(row.url, outcome if isinstance(outcome, Failure) else None, made.earlier.get(row.number))
+            except Exception as error:
+                fault.append(error)
+                for task in tasks:
+                    task.cancel()
             finally:
                 self.places.release()
 
-        async def load_all() -> None:
+        try:
             async with self.turn:
-                for row in rows:
+                for row in made.rows:
                     await self.places.acquire()
+                    if fault:
+                        break
                     task = asyncio.ensure_future(load(row))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
-
-        tasks: set[asyncio.Future[None]] = {asyncio.ensure_future(load_all())}
-        try:
-            for _ in rows:
-                row, outcome = await ended.get()
-                if isinstance(outcome, Exception):
-                    raise outcome
-                yield row, outcome
+            if tasks:
+                await asyncio.wait(tasks)
         finally:
-            rest = list(tasks)
-            for task in rest:
-                task.cancel()
-            await asyncio.gather(*rest, return_exceptions=True)
+            await cancel(tasks)
+        if fault:
+            raise fault[0]
+        if self.has_more(await asyncio.to_thread(made.finish)):
+            self.again.add(shard.number)
 
-    async def load(self, row: Row) -> Outcome:
+    def places_of(self, row: Row) -> list[str]:
+        """The paths at which the worker must save the images of a row."""
+        return [f"{self.spool}/{key_of(row)}.{size}" for size in self.given.size or ["original"]]
+
+    async def load(self, row: Row) -> Union[Image, Failure]:
         """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""
-        if len(row.url) > LONGEST_URL:
-            return Failure("invalidParams", "the URL is too long")
-        fault = fault_of(row)
-        if fault is not None:
-            return Failure("invalidParams", fault)
+        if len(row.url) > LONGEST_URL or "\ufffd" in row.url:
+            return Failure("invalidParams", "the URL is too long" if len(row.url) > LONGEST_URL else "the URL must be UTF-8")
         for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
             try:
                 return await self.load_once(row)
@@ -161,34 +133,26 @@ class Loads:
                 await asyncio.sleep(pause)
         return await self.load_once(row)
 
-    async def load_once(self, row: Row) -> Outcome:
-        """Loads all sizes at once: the worker transfers the original once for all. If one fails, the row fails."""
-        places = self.places_of(row)
-        loads = [self.load_size(row.url, place, params) for place, params in zip(places, self.plan.loads)]
-        try:
-            if len(loads) == 1:
-                return [await loads[0]]
-            results = await asyncio.gather(*loads, return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException):
-                    raise result
-            return [result for result in results if isinstance(result, Image)]
-        except ImageWorkerError as error:
-            failure = failure_of(error)
-            if len(places) > 1:
-                for place in places:
-                    Path(place).unlink(missing_ok=True)
-            return failure
-
-    async def load_size(self, url: str, place: str, common: LoadParams) -> Image:
-        """While the worker's queue is full, as with a small --max-queued, the load waits here."""
-        params: LoadParams = {**common, "save_to": place}
+    async def load_once(self, row: Row) -> Union[Image, Failure]:
+        """All sizes come of one transfer and one decode. While the worker's queue is full, the load waits here."""
+        params, places = self.params.copy(), self.places_of(row)
+        if self.given.size:
+            params["outputs"] = {
+                str(size): {"transform": {**self.box, "width": size, "height": size}, "save_to": place}
+                for size, place in zip(self.given.size, places)
+            }
+        else:
+            params["save_to"] = places[0]
         while True:
             try:
-                return await self.worker.load(url, deliver="none", **params)
-            except Overloaded as error:
-                if not is_queue_full(error):
-                    raise
+                return await self.worker.load(row.url, deliver="none", **params)
+            except RecentlyFailed as error:  # As of a row with the same URL: that row had the real kind.
+                kind = "http" if "status" in error.data else (await self.worker.query(url=row.url)).failure
+                failure = failure_of(error)
+                return failure._replace(kind=kind, retryable=False) if kind else failure
+            except ImageWorkerError as error:
+                if not isinstance(error, Overloaded) or not is_queue_full(error):
+                    return failure_of(error)
                 await asyncio.sleep(error.retry_after or 1)
 
 
@@ -199,8 +163,8 @@ async def first_of(running: set[asyncio.Future[None]]) -> set[asyncio.Future[Non
     return rest
 
 
-def remove_spools(staging: Path) -> None:
-    """Removes the folders in which workers have saved, also those of runs that were killed."""
-    for folder in staging.glob("*.partial"):
-        if folder.is_dir():
-            shutil.rmtree(folder, ignore_errors=True)
+async def cancel(tasks: set[asyncio.Future[None]]) -> None:
+    rest = list(tasks)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)

@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from destinations import Destination
-from failures import Failures
 from imageworker import Image
-from ledgers import LOADED, PassLedger, Record, facts_of, read_ledger, record, write_ledger
-from lists import Problem, Row, Shard, digest
-from outcomes import Failure, extension_of
-from samples import Files, Part, WebDataset
 
+from .destinations import Destination
+from .failures import Failures
+from .ledgers import LOADED, PassLedger, Record, facts_of, read_lines, record
+from .lists import Problem, Row, Shard, digest
+from .outcomes import Failure, extension_of
+from .samples import Files, WebDataset
 
 Report = Mapping[str, Any]
 """The contents of NNNNN.json."""
 
-
-class Earlier(NamedTuple):
-    """The line that a row got in an earlier pass, as far as a later one needs it."""
-
-    outcome: str
-    passes: int
-    attempts: int
-
-
-class Layout(NamedTuple):
-    """The form of the output."""
-
-    samples: Union[type[Files], type[WebDataset]]
-    ledger: str
-    """The extension of the ledger: `jsonl` or `parquet`."""
-    sizes: Sequence[int]
-    further: Sequence[str]
-    """The names of the further columns."""
-    settings: Mapping[str, Any]
-    """All settings on which the output depends. A shard is never continued with others."""
+SETTINGS = "format shard_size url_column caption_column column size fit enlarge quality want robots".split()
+"""The arguments on which the output depends. A shard is never continued with others."""
 
 
 class Shards:
     """The shards in the output, each with its report NNNNN.json. The report is written last: it says that all before it is complete."""
 
-    def __init__(self, destination: Destination, layout: Layout) -> None:
-        self.destination = destination
-        self.layout = layout
+    def __init__(self, destination: Destination, given: argparse.Namespace) -> None:
+        self.destination, self.given = destination, given
+        self.settings = {name: getattr(given, name) for name in SETTINGS}
 
     def report(self, shard: Shard) -> Optional[Report]:
         """The report of a shard; None if no pass over it has ended. Raises Problem if it is about other rows or settings."""
@@ -61,24 +45,24 @@ class Shards:
     def check(self, made: Mapping[str, Any], shard: Shard, name: str) -> None:
         """Raises Problem if a report or the header of a ledger, `made`, is not about these rows or the first of them."""
         where = f"{name} in {self.destination.name}"
-        if made.get("settings") != self.layout.settings:
+        if made.get("settings") != self.settings:
             raise Problem(f"{where} was written by a run with other settings, {json.dumps(made.get('settings'))}: choose another folder")
         if made["list"] != digest(shard.rows[: made["rows"]]):
             raise Problem(f"{where} was written for other rows: choose another folder for another list")
 
     def ledger(self, shard: Shard) -> list[Record]:
         """The lines of the passes that have ended."""
-        name = f"{shard.name}.ledger.{self.layout.ledger}"
+        name = f"{shard.name}.ledger.jsonl"
         content = self.destination.read(name)
         if content is None:
             raise Problem(f"{name} is missing in {self.destination.name}: delete all files of shard {shard.name} to load it again")
-        return read_ledger(name, content)
+        return read_lines(content)
 
     def is_interrupted(self, shard: Shard, passes: int) -> bool:
         """Whether a pass after the first `passes` ones has begun. Removes what a kill has left of the one before."""
-        if passes and (ended := pass_ledger(self.destination.staging, shard, passes - 1)).exists():
+        if passes:
             self.destination.tidy(shard.name)
-            ended.unlink()
+            pass_ledger(self.destination.staging, shard, passes - 1).unlink(missing_ok=True)
         return pass_ledger(self.destination.staging, shard, passes).exists()
 
 
@@ -91,22 +75,19 @@ class Pass:
         self.number: int = report["passes"] if report else 0
         lines = shards.ledger(shard) if report else []
         staging = shards.destination.staging
-        made_for = {"rows": len(shard.rows), "list": digest(shard.rows), "settings": shards.layout.settings}
+        self.made_for = {"rows": len(shard.rows), "list": digest(shard.rows), "settings": shards.settings}
         path = pass_ledger(staging, shard, self.number)
-        self.ledger = PassLedger(path, made_for)
+        self.ledger = PassLedger(path, self.made_for)
         shards.check(self.ledger.header, shard, path.name)
-        self.samples = shards.layout.samples(staging, shard.name, self.number)
+        self.samples = (WebDataset if shards.given.format == "webdataset" else Files)(staging, shard.name, self.number)
         self._restore({line["key"] for line in lines if "key" in line})
-        self.done: list[Record] = self.ledger.records
-        """The lines that the runs before this one have written in this pass."""
-        done = {line["row"] for line in self.done}
+        done = {line["row"] for line in self.ledger.records}
         again = {line["row"] for line in lines if is_wanted(line)}
         known = {line["row"] for line in lines} - again
         self.rows = [row for row in shard.rows if row.number not in done and row.number not in known]
         """The rows that are left to load."""
-        self.earlier = {
-            line["row"]: Earlier(line["outcome"], line["passes"], line["attempts"]) for line in lines if line["row"] in again | done
-        }
+        self.earlier = {line["row"]: line for line in lines if line["row"] in again | done}
+        """The lines of earlier passes of the rows of this one."""
 
     def _restore(self, earlier: set[str]) -> None:
         """Removes images without a line."""
@@ -116,61 +97,56 @@ class Pass:
             self.ledger.restart()  # A crash of the machine has lost images that have a line.
             self.samples.restore(0, set(), earlier)
 
-    def note(self, row: Row, outcome: Union[Sequence[Image], Failure], saved: Sequence[str]) -> None:
-        """Adds the outcome of a row: images, one for each size, that the worker has saved at `saved`, or a failure."""
-        earlier = self.earlier.get(row.number)
-        passes, attempts = (earlier.passes + 1, earlier.attempts) if earlier else (1, 0)
+    def note(self, row: Row, outcome: Union[Image, Failure], saved: Sequence[str]) -> None:
+        """Adds the outcome of a row: an image, whose files the worker has saved at `saved`, or a failure."""
+        earlier = self.earlier.get(row.number, {"attempts": 0, "passes": 0})
+        counts = {"attempts": outcome.attempts + earlier["attempts"], "passes": earlier["passes"] + 1}
         if isinstance(outcome, Failure):
-            self.ledger.append(record(row, outcome, attempts=outcome.attempts + attempts, passes=passes))
+            self.ledger.append(record(row, outcome, **counts))
             return
-        layout = self.shards.layout
-        facts = facts_of(outcome, layout.sizes)
-        about = {**dict(zip(layout.further, row.further)), "row": row.number, "url": row.url, "caption": row.caption, **facts}
-        about = {name: value for name, value in about.items() if value is not None or name in layout.further}
-        parts = [
-            Part(f"{size}.{extension_of(image)}" if size else extension_of(image), path)
-            for size, image, path in zip(layout.sizes if len(layout.sizes) > 1 else [0], outcome, saved)
-        ]
-        parts.append(Part("json", json.dumps(about).encode()))
+        given, extension = self.shards.given, extension_of(outcome)
+        contents = [Path(path).read_bytes() for path in saved]
+        facts = facts_of(outcome, given.size, [hashlib.sha256(content).hexdigest() for content in contents])
+        about = {"row": row.number, "url": row.url, "caption": row.caption, **facts}
+        about = {**dict(zip(given.column, row.further)), **{name: value for name, value in about.items() if value is not None}}
+        extensions = [f"{size}.{extension}" for size in given.size] if len(given.size) > 1 else [extension]
+        parts = [*zip(extensions, contents), ("json", json.dumps(about).encode())]
         if row.caption is not None:
-            parts.append(Part("txt", row.caption.encode()))
-        key = key_of(row)
-        place = {"shard": self.samples.path.name, "key": key, **self.samples.add(key, parts)}
-        self.ledger.append(record(row, outcome[0], attempts=outcome[0].attempts + attempts, passes=passes, **place, **facts))
+            parts.append(("txt", row.caption.encode()))
+        place = {"shard": self.samples.path.name, "key": key_of(row), **self.samples.add(key_of(row), parts)}
+        self.ledger.append(record(row, outcome, **counts, **place, **facts))
+        for path in saved:
+            os.unlink(path)
 
     def finish(self) -> Report:
         """Writes the files that readers get of the shard, the report last. Returns the report."""
-        lines: dict[int, Record] = {line["row"]: line for line in (self.shards.ledger(self.shard) if self.number else [])}
+        lines = {line["row"]: line for line in (self.shards.ledger(self.shard) if self.number else [])}
         lines.update((line["row"], line) for line in self.ledger.close())
         records = [lines[number] for number in sorted(lines)]
-        destination, layout, name = self.shards.destination, self.shards.layout, self.shard.name
+        destination, name = self.shards.destination, self.shard.name
         samples = self.samples.finish()
-        ledger, report = (destination.staging / f"{name}.{end}" for end in (f"ledger.{layout.ledger}", "json"))
-        replace(ledger, lambda path: write_ledger(path, records, layout.sizes))
-        made = self._report(records)
-        replace(report, lambda path: path.write_text(json.dumps(made)))
-        destination.publish([*([samples] if samples else []), ledger, report])
+        report = self._report(records)
+        paths = [destination.staging / f"{name}.{end}" for end in ("ledger.jsonl", "json")]
+        replace(paths[0], "".join(json.dumps(line) + "\n" for line in records))
+        replace(paths[1], json.dumps(report))
+        destination.publish([*([samples] if samples else []), *paths])
         self.ledger.path.unlink()
-        return made
+        return report
 
     def _report(self, records: Sequence[Record]) -> Report:
-        failures, loaded, size = Failures(), 0, 0
+        failures, loaded = Failures(), [line for line in records if line["outcome"] == LOADED]
         for line in records:
-            if line["outcome"] == LOADED:
-                loaded, size = loaded + 1, size + line["bytes"]
-            else:
+            if line["outcome"] != LOADED:
                 failures.note(line["url"], Failure(line["outcome"], line["error"]))
         return {
-            "rows": len(self.shard.rows),
-            "succeeded": loaded,
-            "failed": len(records) - loaded,
-            "bytes": size,
+            "succeeded": len(loaded),
+            "failed": len(records) - len(loaded),
+            "bytes": sum(line["bytes"] for line in loaded),
             "passes": self.number + 1,
             "retryable": sum(line["retryable"] for line in records),
             "triedOnce": sum(line["retryable"] and line["passes"] == 1 for line in records),
             "failures": failures.wire,
-            "list": digest(self.shard.rows),
-            "settings": self.shards.layout.settings,
+            **self.made_for,
         }
 
 
@@ -183,10 +159,11 @@ def pass_ledger(staging: Path, shard: Shard, number: int) -> Path:
     return staging / f"{shard.name}.{number}.ledger.partial"
 
 
-def replace(path: Path, write: Callable[[Path], object]) -> None:
+def replace(path: Path, content: str) -> None:
     """Writes a file that is complete or not there."""
-    partial = path.with_name(f"{path.stem}.partial{path.suffix}")  # The extension says how it is written.
-    write(partial)
-    with partial.open("rb") as file:
+    partial = path.with_name(f"{path.name}.partial")
+    with partial.open("w") as file:
+        file.write(content)
+        file.flush()
         os.fsync(file.fileno())
     partial.rename(path)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import NamedTuple, Optional, Sequence, Union
+from typing import Optional, Sequence, Tuple
 
 
-class Part(NamedTuple):
-    """A file of a sample: its content, or the path at which the worker has saved it."""
-
-    extension: str
-    content: Union[bytes, str]
+Part = Tuple[str, bytes]
+"""The extension and the content of a file of a sample."""
 
 
 class Files:
@@ -35,16 +32,12 @@ class Files:
     def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
         """Adds a sample. Returns the columns of its place in a tar file."""
         for extension, content in parts:
-            path = os.path.join(self.path, f"{key}.{extension}")
-            if isinstance(content, str):
-                os.rename(content, path)
-            else:
-                with open(path, "wb") as file:
-                    file.write(content)
+            with open(os.path.join(self.path, f"{key}.{extension}"), "wb") as file:
+                file.write(content)
         return {}
 
     def finish(self) -> Optional[Path]:
-        """Returns the finished file or folder; None for an empty shard."""
+        """Returns the finished file or folder; None if there is none."""
         return self.path
 
 
@@ -52,7 +45,6 @@ class WebDataset:
     """A file NNNNN.tar, or NNNNN.1.tar of a second pass, whose members with a name that is equal up to the first dot are one sample."""
 
     def __init__(self, folder: Path, shard: str, number: int) -> None:
-        self.number = number
         self.path = folder / (f"{shard}.{number}.tar" if number else f"{shard}.tar")
         self.partial = folder / f"{shard}.{number}.tar.partial"
         if self.path.exists():  # A run was killed after it had finished this file, and before it had finished the shard.
@@ -69,14 +61,10 @@ class WebDataset:
     def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
         pieces: list[bytes] = []
         for extension, content in parts:
-            content = content_of(content) if isinstance(content, str) else content
             pieces += (header(f"{key}.{extension}", len(content)), content, bytes(-len(content) % tarfile.BLOCKSIZE))
         offset, sample = self.tar.tell(), b"".join(pieces)
         self.tar.write(sample)
         self.tar.flush()
-        for _, content in parts:
-            if isinstance(content, str):
-                os.unlink(content)
         return {"tar_offset": offset, "tar_bytes": len(sample)}
 
     def finish(self) -> Optional[Path]:
@@ -85,16 +73,11 @@ class WebDataset:
         self.tar.flush()
         os.fsync(self.tar.fileno())
         self.tar.close()
-        if is_empty and self.number:
+        if is_empty:  # Readers refuse a tar file without members.
             self.partial.unlink()
             return None
         self.partial.rename(self.path)
         return self.path
-
-
-def content_of(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.read()
 
 
 EMPTY = tarfile.TarInfo().tobuf(tarfile.USTAR_FORMAT)

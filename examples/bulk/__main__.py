@@ -1,0 +1,116 @@
+"""Loads a list of URLs into a folder or into WebDataset shards of (resized) images. See README.md.
+
+    python -m imageworker.bulk LIST OUT [--size 256] [--format files|webdataset] [--worker-option=...]
+
+The list is cut into shards of so many rows. The ledger of a shard has a line for each row that was tried. A run that is
+killed and started again goes on with the rows that have none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Iterator, Optional, Sequence
+
+from imageworker import ImageWorker, ImageWorkerError, find_worker
+
+from .choices import arguments
+from .destinations import Destination, remove
+from .failures import hints, printable
+from .ledgers import OF_IMAGE
+from .lists import Problem, Row, rows, shards
+from .loads import Loads
+from .passes import Shards
+from .progress import Progress
+
+
+def check(given: argparse.Namespace) -> None:
+    """Refuses columns and sizes that have no place of their own in the output."""
+    taken = {"row", "url", "caption", "format", "final_url", *OF_IMAGE}
+    for name in given.column:
+        if name in taken or name.startswith(("original_", *(f"{each}_" for each in OF_IMAGE))):
+            raise Problem(f"--column {name}: the metadata has a member of this name already; rename the column")
+    for option, values in ("--size", given.size), ("--column", given.column):
+        if len(set(values)) < len(values):
+            raise Problem(f"{option} has the same value twice: {', '.join(map(str, values))}")
+
+
+@contextlib.contextmanager
+def alone(out: Destination, waits: bool) -> Iterator[str]:
+    """Locks the output against other runs of this machine, until the process ends. Yields a folder for images that the worker saves."""
+    with (out.staging / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise Problem(f"another run uses the folder {out.name}") from None
+        remove(path for path in out.staging.glob("*.partial") if path.is_dir())
+        # A name that no run had: the worker of one that was killed a moment ago may still save into its own.
+        spool = (out.staging / f"images.{secrets.token_hex(4)}.partial").absolute()
+        spool.mkdir()
+        try:
+            yield str(spool)
+        finally:
+            remove(path for path in out.staging.glob("*.partial") if path.is_dir())
+
+
+async def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progress) -> None:
+    rate = [f"--rate={given.rate}"] if given.rate else []
+    # They are strangers' servers: as many connections to each as a browser has.
+    worker = ImageWorker(max_connections_per_host=6, robots=given.robots, arguments=[*rate, *given.worker_option])
+    try:
+        await worker.start()
+    except (FileNotFoundError, PermissionError) as error:
+        raise Problem(f"cannot run {error.filename} ({error.strerror}): set IMAGEWORKER to the path of the worker") from error
+    try:
+        await Loads(worker, Shards(out, given), spool, progress).run(lambda: shards(list_rows(given), given.shard_size))
+    finally:
+        await worker.close()
+
+
+def list_rows(given: argparse.Namespace) -> Iterator[Row]:
+    return rows(given.list, given.url_column, given.caption_column, given.column)
+
+
+def main(words: Optional[Sequence[str]] = None, waits: bool = False) -> Progress:
+    """Does what the command does. If another run uses the output, `waits` for its end. Returns the figures."""
+    given = arguments(words)
+    try:
+        os.path.abspath(given.out).encode()
+    except UnicodeEncodeError:
+        raise Problem(f"the name of the output folder must be UTF-8 (given: {os.fsencode(given.out)!r})") from None
+    check(given)
+    next(list_rows(given), None)  # A list that cannot be read is to leave no folder.
+    out = Destination(given.out, given.staging and Path(given.staging))
+    progress = Progress(sys.stderr or open(os.devnull, "w"))
+    out.prepare()
+    with alone(out, waits) as spool:
+        try:
+            asyncio.run(run(given, out, spool, progress))
+        except BaseException:
+            if progress.tried or progress.before:
+                progress.show(hints(find_worker()))
+            raise
+    progress.show(hints(find_worker()) if progress.failed else {})
+    return progress
+
+
+def command() -> None:
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (OSError, Problem) as problem:
+        sys.exit(f"bulk: {printable(str(problem))}")
+    except ImageWorkerError as fault:
+        advice = "The same command goes on from here" if fault.retryable else "Mend that, and run it again"
+        sys.exit(f"bulk: stopped, since rows could not be tried: {fault.kind}, {printable(str(fault))}. {advice}")
+
+
+if __name__ == "__main__":
+    command()
