@@ -12,132 +12,26 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 from typing import Any, Iterator
 
-from bulk_runs import allow_robots
+from bulk_runs import allow_robots, forbid
 from origin_process import Origin
 from package import ROOT
 
 SPARK = ROOT / "examples" / "spark" / "spark_load.py"
 URLS = int(os.environ.get("SPARK_URLS", "10000"))
-EXAMPLES = SPARK.parents[1]
-sys.path[:0] = [str(SPARK.parent), str(EXAMPLES / "python"), str(EXAMPLES / "bulk")]
+sys.path.insert(0, str(SPARK.parent))
 
+import dataframe  # noqa: E402
 import partitions  # noqa: E402
-import watch  # noqa: E402
-from imageworker import ImageWorkerError, find_worker  # noqa: E402
+from bulk.lists import Problem  # noqa: E402
+from imageworker import ImageWorkerError  # noqa: E402
 
 
-class Partitions(unittest.TestCase):
-    """The work of an executor, without Spark."""
-
-    def setUp(self) -> None:
-        exits = contextlib.ExitStack()
-        self.addCleanup(exits.close)
-        folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
-        self.origin = exits.enter_context(Origin())
-        allow_robots(self.origin)
-        exits.callback(partitions.end_worker)
-        self.out = folder / "out"
-        self.out.mkdir()
-        self.settings: dict[str, Any] = {
-            "out": str(self.out),
-            "options": [f"--cache-dir={folder}/cache"],
-            "binary": find_worker(),
-            "load": {"store": "none"},
-            "robots": "obey",
-        }
-
-    def urls(self, count: int) -> list[str]:
-        return [f"{self.origin.url}/image/{n}.png" for n in range(count)]
-
-    def load(self, urls: Any) -> dict[str, Any]:
-        (report,) = partitions.load_partition(5, urls, self.settings)
-        return report
-
-    def samples(self) -> set[str]:
-        return {url for url, _ in samples(self.out)}
-
-    def test_of_two_attempts_at_a_time_the_first_to_end_stays(self) -> None:
-        urls = self.urls(20)
-
-        def meanwhile() -> Iterator[str]:
-            yield urls[0]
-            self.load(reversed(urls))
-            first.update({path.name: path.stat().st_ino for path in self.out.iterdir()})
-            yield from urls[1:]
-
-        first: dict[str, int] = {}
-        self.assertEqual(self.load(meanwhile())["succeeded"], 20)
-        self.assertEqual({path.name: path.stat().st_ino for path in self.out.iterdir()}, first)
-        self.assertEqual(set(first), {".lock", "00005.tar", "00005.failures.jsonl", "00005.json"})
-        self.assertEqual(self.samples(), set(urls))
-
-    def test_what_keeps_urls_from_being_tried_fails_the_task_and_the_next_attempt_does_it(self) -> None:
-        options = self.settings["options"]
-        for name, value in (("options", [*options, "--bogus"]), ("load", {**self.settings["load"], "transform": {"width": 0}})):
-            with self.subTest(wrong=name), self.assertRaises(ImageWorkerError):
-                list(partitions.load_partition(5, self.urls(3), {**self.settings, name: value}))
-            self.assertLessEqual({path.name for path in self.out.iterdir()}, {".lock"})
-        self.assertEqual(self.load(self.urls(3))["succeeded"], 3)
-
-    def test_another_list_or_other_settings_do_not_pass_for_done_before(self) -> None:
-        self.assertFalse(self.load(self.urls(3))["skipped"])
-        again = self.load(reversed(self.urls(3)))
-        self.assertEqual((again["skipped"], again["differs"]), (True, False))
-        self.assertTrue(self.load(self.urls(4))["differs"])
-        self.settings["robots"] = "ignore"
-        self.assertTrue(self.load(self.urls(3))["differs"])
-        self.assertEqual(self.samples(), set(self.urls(3)))
-
-    def test_names_have_the_extensions_that_bulk_gives(self) -> None:
-        self.settings["load"]["transform"] = {"width": 8, "format": "jpeg"}
-        self.load(self.urls(1))
-        with tarfile.open(self.out / "00005.tar") as tar:
-            self.assertEqual(sorted(Path(name).suffix for name in tar.getnames()), [".jpg", ".json"])
-
-    def test_an_image_that_must_not_be_used_is_left_out(self) -> None:
-        report = self.load([f"{self.urls(1)[0]}?header=X-Robots-Tag:%20noai"])
-        self.assertEqual((report["succeeded"], report["failed"]), (0, 1))
-        self.assertEqual(json.loads((self.out / "00005.failures.jsonl").read_text())["kind"], "robots")
-        self.assertEqual({kind: of_kind["count"] for kind, of_kind in report["failures"].items()}, {"robots": 1})
-
-    def test_robots_txt_is_obeyed_unless_it_is_ignored(self) -> None:
-        rules = "/text?raw=HTTP/1.1%20200%20OK%0D%0AContent-Length:%2025%0D%0A%0D%0AUser-agent:%20*%0ADisallow:%20/"
-        self.origin.command({"do": "script", "target": "/robots.txt", "answers": [rules]})
-        self.assertEqual(self.load(self.urls(2))["failures"]["robots"]["count"], 2)
-        partitions.end_worker()
-        (self.out / "00005.json").unlink()
-        self.settings["robots"] = "ignore"
-        self.assertEqual(self.load(self.urls(2))["succeeded"], 2)
-
-    def test_the_driver_sees_the_kinds_of_failures_of_partitions_that_finish(self) -> None:
-        (self.out / "00004.json").write_text(json.dumps({"succeeded": 7, "failed": 0}))
-        seen = watch.Watch(self.out, 2)
-        self.assertFalse(seen.look(), "what was there before")
-        self.load([*self.urls(2), f"{self.urls(1)[0]}?status=404&x-token=secret"])
-        self.assertTrue(seen.look())
-        self.assertFalse(seen.look())
-        self.assertEqual(
-            list(seen.lines()),
-            ["1 of 2 partitions: 2 loaded, 1 failed", f"  1 http  {self.urls(1)[0]}: the server answered 404"],
-        )
-
-    def test_an_origin_has_one_spelling(self) -> None:
-        for spellings in (
-            ("http://h/x", "http://h:80/x", "HTTP://H./x", "http://me:secret@h:080/"),
-            ("https://bücher.example/", "https://xn--bcher-kva.example:443/"),
-        ):
-            self.assertEqual(len({partitions.origin(url) for url in spellings}), 1, spellings)
-        different = ("http://h/", "https://h/", "http://h:81/", "http://h.h/", "http://[::1]/", "http://[bad/")
-        self.assertEqual(len({partitions.origin(url) for url in different}), len(different))
-
-
-@unittest.skipIf(importlib.util.find_spec("pyspark") is None, "there is no pyspark here")
-@unittest.skipIf(shutil.which("java") is None, "there is no java here")
-class Spark(unittest.TestCase):
+class OnOrigin(unittest.TestCase):
     def setUp(self) -> None:
         exits = contextlib.ExitStack()
         self.addCleanup(exits.close)
@@ -145,67 +39,189 @@ class Spark(unittest.TestCase):
         self.origin = exits.enter_context(Origin("--origins", "20"))
         allow_robots(self.origin)
         self.out = self.folder / "out"
+        self.cache = f"--cache-dir={self.folder}/cache"
 
-    def submit(self, *more: str, status: int = 0) -> str:
+    def urls(self, count: int) -> list[str]:
+        return [f"{self.origin.url}/image/{n}.png" for n in range(count)]
+
+
+class Partitions(OnOrigin):
+    """The work of an executor, without Spark."""
+
+    def load(self, urls: list[str], *options: str) -> dict[str, Any]:
+        lines = (json.dumps({"url": url, "text": f"of {url}"}) for url in urls)
+        with contextlib.redirect_stderr(None):
+            (figures,) = partitions.load_partition(5, lines, str(self.out), [f"--worker-option={self.cache}", *options])
+        return figures
+
+    def test_a_partition_becomes_shards_of_a_size_with_captions_and_a_ledger(self) -> None:
+        figures = self.load([*self.urls(5), f"{self.origin.url}/image/9.png?status=404"], "--shard-size=3", "--caption-column=text")
+        self.assertEqual((figures["loaded"], figures["failed"], figures["failures"]["http"]["count"]), (5, 1, 1))
+        self.assertEqual(sorted(path.name for path in (self.out / "00005").glob("*.tar")), ["00000.tar", "00001.tar"])
+        with tarfile.open(self.out / "00005" / "00000.tar") as tar:
+            self.assertEqual(len([name for name in tar.getnames() if name.endswith(".txt")]), 3)
+        self.assertEqual([line["outcome"] for line in ledger(self.out)], ["loaded"] * 5 + ["http"])
+
+    def test_a_partition_without_images_has_no_tar_file_and_one_without_rows_has_nothing(self) -> None:
+        self.assertEqual(self.load([f"{self.urls(1)[0]}?status=404"])["failed"], 1)
+        self.assertEqual(list(self.out.glob("*/*.tar")), [])
+        self.assertEqual(list(partitions.load_partition(6, [], str(self.out), [])), [])
+        self.assertFalse((self.out / "00006").exists())
+
+    def test_of_two_attempts_at_a_time_the_second_waits_and_finds_all_done(self) -> None:
+        held = [f"{url}?hold=gate" for url in self.urls(4)]
+        figures: list[dict[str, Any]] = []
+        attempts = [threading.Thread(target=lambda: figures.append(self.load(held))) for _ in range(2)]
+        for attempt in attempts:
+            attempt.start()
+        self.origin.command({"do": "await", "gate": "gate", "held": 4})
+        self.origin.command({"do": "release", "gate": "gate"})
+        for attempt in attempts:
+            attempt.join()
+        self.assertEqual(sorted((each["loaded"], each["before"]) for each in figures), [(4, 0), (4, 4)])
+
+    def test_what_prevents_urls_from_being_tried_fails_the_task_and_the_next_attempt_does_it(self) -> None:
+        with self.assertRaises(ImageWorkerError):
+            self.load(self.urls(3), "--worker-option=--bogus")
+        self.assertEqual(self.load(self.urls(3))["loaded"], 3)
+
+    def test_another_list_or_other_settings_do_not_pass_for_done_before(self) -> None:
+        self.assertEqual(self.load(self.urls(3))["before"], 0)
+        self.assertEqual(self.load(self.urls(3))["before"], 3)
+        for urls, options in ((self.urls(3)[1:], []), (self.urls(3), ["--robots=ignore"])):
+            with self.assertRaises(Problem):
+                self.load(urls, *options)
+
+    def test_robots_txt_is_obeyed_unless_it_is_ignored(self) -> None:
+        forbid(self.origin, "/")
+        self.assertEqual(self.load(self.urls(2))["failures"]["robots"]["count"], 2)
+        self.out = self.folder / "ignoring"
+        self.assertEqual(self.load(self.urls(2), "--robots=ignore")["loaded"], 2)
+
+    def test_an_origin_has_one_spelling(self) -> None:
+        for spellings in (
+            ("http://h/x", "http://h:80/x", "HTTP://H./x", "http://me:secret@h:080/"),
+            ("https://bücher.example/", "https://xn--bcher-kva.example:443/"),
+        ):
+            self.assertEqual(len({partitions.origin(url) for url in spellings}), 1, spellings)
+        different = ("http://h/", "https://h/", "http://h:81/", "http://h.h/", "http://[::1]/", "http://[bad/", None)
+        self.assertEqual(len({partitions.origin(url) for url in different}), len(different))
+
+
+@unittest.skipIf(importlib.util.find_spec("pyarrow") is None, "pyarrow is not installed")
+class Batches(OnOrigin):
+    """The work of `load_column` on an executor, without Spark."""
+
+    def load(self, urls: list[Any], **settings: Any) -> list[dict[str, Any]]:
+        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+        def end() -> None:
+            while dataframe._workers:
+                dataframe._workers.pop().close()
+
+        self.addCleanup(end)
+        table = pyarrow.table({"n": range(len(urls)), "url": pyarrow.array(urls, pyarrow.string())})
+        params = {"transform": {"width": 16, "format": "jpeg"}}
+        loaded = dataframe.load_batches(table.to_batches(50), "url", {"arguments": [self.cache], **settings}, params)
+        return sorted((row for batch in loaded for row in batch.to_pylist()), key=lambda row: int(row["n"]))
+
+    def test_each_row_keeps_its_columns_and_gets_an_image_or_an_error(self) -> None:
+        urls = [*self.urls(120), f"{self.urls(1)[0]}?status=404", "no url", None]
+        rows = self.load(urls)
+        self.assertEqual([row["url"] for row in rows], urls)
+        self.assertEqual({(row["width"], row["height"], row["format"], row["error"]) for row in rows[:120]}, {(16, 12, "jpeg", None)})
+        self.assertTrue(all(row["image"].startswith(b"\xff\xd8") for row in rows[:120]))
+        self.assertEqual([(row["image"], row["error"]) for row in rows[120:]], [(None, "http"), (None, "invalidParams"), (None, "invalidParams")])
+
+    def test_what_prevents_urls_from_being_tried_fails_the_task_and_the_next_attempt_has_another_worker(self) -> None:
+        with self.assertRaises(ImageWorkerError):
+            self.load(self.urls(3), arguments=["--bogus"])
+        self.assertEqual([row["error"] for row in self.load(self.urls(3))], [None] * 3)
+
+
+@unittest.skipIf(importlib.util.find_spec("pyspark") is None, "there is no pyspark here")
+@unittest.skipIf(shutil.which("java") is None, "there is no java here")
+class Spark(OnOrigin):
+    def submit(self, program: str, *more: str, status: int = 0) -> str:
         cluster = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m"]
-        options = [f"--worker-option=--cache-dir={self.folder}/cache", "--partitions", "8"]
         run = subprocess.run(
-            [*spark_submit(), *cluster, str(SPARK), "list.txt", str(self.out), *options, *more],
+            [*spark_submit(), *cluster, program, *more],
             cwd=self.folder,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(SPARK.parent)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         self.assertEqual(run.returncode, status, run.stderr[-5000:])
-        return run.stdout  # With all that the program says: Spark's own log is what goes to standard error.
+        return run.stdout + run.stderr
+
+    def load(self, list_name: str, *more: str, status: int = 0) -> str:
+        options = [f"--worker-option={self.cache}", "--partitions", "8", *more]
+        return self.submit(str(SPARK), list_name, str(self.out), *options, status=status)
 
     def image_requests(self) -> int:
         return len(self.origin.command({"do": "log", "path": "/image"})["exchanges"])
 
     def test_what_keeps_all_from_being_loaded_is_said_in_a_line(self) -> None:
-        self.assertRegex(self.submit(status=1), r"(?m)^spark_load.py: cannot read the list list.txt: .*list.txt")
+        self.assertRegex(self.load("list.txt", status=1), r"(?m)^spark_load.py: cannot read the list list.txt: .*list.txt")
         (self.folder / "list.txt").write_text(f"{self.origin.url}/image/1.png\n")
-        said = self.submit("--worker-option=--bogus", status=1)
+        said = self.load("list.txt", "--worker-option=--bogus", status=1)
         self.assertRegex(said, r"(?m)^spark_load.py: .*--bogus is not an option")
 
     def test_ten_thousand_urls_with_two_executors_and_again(self) -> None:
         ports = self.origin.ports
         urls = [f"http://127.0.0.1:{ports[n % len(ports)]}/image/{n}.png" for n in range(URLS - 1)]
         urls.append(f"{self.origin.url}/image/1.png?status=404")
-        (self.folder / "list.txt").write_text("".join(f"{url}\n" for url in urls))
-        said = self.submit()
-        self.assertIn(f"{URLS - 1} loaded, 1 failed, 0 partitions done before", said)
+        (self.folder / "list.jsonl").write_text("".join(json.dumps({"url": url, "text": f"of {url}"}) + "\n" for url in urls))
+        said = self.load("list.jsonl", "--caption-column", "text", "--shard-size", "300")
+        self.assertIn(f"{URLS - 1} loaded, 1 failed, 0 done before", said)
         self.assertIn(f"  1 http  {self.origin.url}/image/1.png: the server answered 404\n          Look at the status.", said)
-        tars: dict[str, set[str]] = collections.defaultdict(set)
-        loaded = list(samples(self.out))
-        self.assertEqual(len(loaded), URLS - 1)
-        for url, tar in loaded:
-            tars[url.split("/")[2]].add(tar)
-        self.assertEqual({len(names) for names in tars.values()}, {1}, "an origin is in one partition")
-        failures = [json.loads(line) for path in self.out.glob("*.failures.jsonl") for line in path.read_text().splitlines()]
-        self.assertEqual([failure["kind"] for failure in failures], ["http"])
-        finished = sorted(self.out.glob("?????.json"))
-        self.assertEqual(len(finished), 8)
+        lines = ledger(self.out)
+        self.assertEqual(sorted(line["url"] for line in lines), sorted(urls))
+        self.assertEqual(collections.Counter(line["outcome"] for line in lines), {"loaded": URLS - 1, "http": 1})
+        folders: dict[str, set[str]] = collections.defaultdict(set)
+        for path in self.out.glob("*/*.ledger.jsonl"):
+            for line in path.read_text().splitlines():
+                folders[json.loads(line)["url"].split("/")[2]].add(path.parent.name)
+        self.assertEqual({len(names) for names in folders.values()}, {1}, "an origin is in one partition")
+        members = [name for path in self.out.glob("*/*.tar") for name in names_in(path)]
+        self.assertEqual(collections.Counter(name.partition(".")[2] for name in members), dict.fromkeys(("png", "json", "txt"), URLS - 1))
 
-        undone = next(path for path in finished if json.loads(path.read_text())["failed"] == 0)
-        undone.unlink()  # As if the job had been killed before this partition's end.
+        undone = min(self.out.glob("*/00000.json"))
+        undone.unlink()  # As if the job had been killed before this shard's end.
         before = self.image_requests()
-        self.assertIn("0 failed, 7 partitions done before", self.submit())
-        again = json.loads(undone.read_text())["succeeded"]
-        self.assertEqual(self.image_requests() - before, again)
-        self.assertIn("8 partitions in", self.submit("--size", "16", status=1))
+        said = self.load("list.jsonl", "--caption-column", "text", "--shard-size", "300")
+        self.assertIn(f"{URLS - 1} loaded, 1 failed, {URLS - 300} done before", said)
+        self.assertLessEqual(self.image_requests() - before, 301)
+        self.assertIn("other settings", self.load("list.jsonl", "--size", "16", status=1))
+
+    @unittest.skipUnless(all(map(importlib.util.find_spec, ("pandas", "pyarrow"))), "not all of pandas and pyarrow are installed: pyspark[sql]")
+    def test_a_column_of_urls_becomes_columns_of_images(self) -> None:
+        program = self.folder / "program.py"
+        program.write_text(
+            "from pyspark.sql import SparkSession\n"
+            "from dataframe import by_origin, load_column\n"
+            "spark = SparkSession.builder.getOrCreate()\n"
+            f"urls = {[*self.urls(40), 'no url']!r}\n"
+            "table = spark.createDataFrame([(n, url) for n, url in enumerate(urls)], 'n int, url string')\n"
+            f"images = load_column(by_origin(table, 'url', 4), 'url', {{'arguments': [{self.cache!r}]}})\n"
+            "images.write.parquet('images')\n"
+            "rows = spark.read.parquet('images').orderBy('n').collect()\n"
+            "print([(row.n, row.width, row.height, row.format, row.error, len(row.image or b'') > 0) for row in rows])\n"
+        )
+        said = self.submit(str(program))
+        expected = [*((n, 32, 24, "png", None, True) for n in range(40)), (40, None, None, None, "invalidParams", False)]
+        self.assertIn(str(expected), said)
 
 
-def samples(out: Path) -> Iterator[tuple[str, str]]:
-    """The URL of each image, and the shard that it is in."""
-    for path in out.glob("*.tar"):
-        with tarfile.open(path) as tar:
-            for member in tar:
-                if member.name.endswith(".json"):
-                    file = tar.extractfile(member)
-                    assert file is not None
-                    yield json.load(file)["url"], path.name
+def ledger(out: Path) -> list[dict[str, Any]]:
+    """The lines of all shards of all partitions."""
+    return [json.loads(line) for path in sorted(out.glob("*/*.ledger.jsonl")) for line in path.read_text().splitlines()]
+
+
+def names_in(path: Path) -> Iterator[str]:
+    with tarfile.open(path) as tar:
+        yield from tar.getnames()
 
 
 def spark_submit() -> list[str]:
