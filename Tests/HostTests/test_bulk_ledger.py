@@ -140,7 +140,8 @@ class Ledger(BulkRuns):
         sizes = ((600, 400), (100, 20), (16, 48))
         self.write("list.txt", *(f"{self.origin.url}/image/{n}.png?width={width}&height={height}" for n, (width, height) in enumerate(sizes)))
         self.run_bulk("list.txt", "--size", "64", "--fit", "cover", "--enlarge")
-        self.assertEqual([(line["width"], line["height"]) for line in self.ledger()], [(64, 64)] * 3)
+        self.assertEqual([(line["width"], line["height"], line["format"]) for line in self.ledger()], [(64, 64, "jpeg")] * 3)
+        self.assertEqual(sorted({path.suffix for path in (self.out / "00000").iterdir()}), [".jpg", ".json"])
         self.assertIn("other settings", self.refused("list.txt", "--size", "64", "--fit", "cover")[1])
 
     def test_rows_with_the_url_of_a_failed_one_have_its_kind(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shutil
 import signal
@@ -92,6 +93,7 @@ class S3(BulkRuns):
         import boto3  # type: ignore[import-not-found, import-untyped, unused-ignore]
         from moto.server import ThreadedMotoServer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
         self.addCleanup(server.stop)
@@ -112,7 +114,7 @@ class S3(BulkRuns):
         self.out = "s3://bucket/set"  # type: ignore[assignment]
         options = ("--format", "webdataset", f"--staging={self.folder}/staging")
         for before in ("", ", 3 done before"):
-            self.assertRegex(self.run_bulk("s3://bucket/lists/*.csv", *options), rf"^3 loaded, 0 failed, \d+/s{before}$")
+            self.assertRegex(self.run_bulk("s3://bucket/lists/*.csv", *options), rf"(?m)^3 loaded, 0 failed, \d+/s{before}$")
         self.assertEqual(self.keys(), ["lists/part-0.csv", *(f"set/00000.{end}" for end in ("json", "ledger.jsonl", "tar"))])
         self.assertEqual(len(self.requests()), 3)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import Any, Callable, Optional, Sequence
+
+from .ledgers import snake
 
 WANTS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("minWidth", "minHeight", "maxWidth", "maxHeight", "maxPixels", "maxFrames"), int),
@@ -18,7 +19,7 @@ def want(text: str) -> tuple[str, Any]:
     """A property NAME=VALUE, with the name of the client."""
     name, _, value = text.partition("=")
     try:
-        return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name), WANTS[name](value)
+        return snake(name), WANTS[name](value)
     except (KeyError, ValueError):
         raise argparse.ArgumentTypeError(f"must be one of {', '.join(WANTS)}, = and its value (given: {text})") from None
 

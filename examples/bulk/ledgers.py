@@ -7,6 +7,7 @@ written in the order of the list.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -49,8 +50,13 @@ def record(row: Row, outcome: Union[Image, Failure], **more: Any) -> Record:
         timing = outcome.wire.get("timing", {})
         line.update(outcome=LOADED, retryable=False)
     line.update(more)
-    line.update((re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name), value) for name, value in timing.items())
+    line.update((snake(name), value) for name, value in timing.items())
     return {name: value for name, value in line.items() if value is not None}
+
+
+@functools.lru_cache(maxsize=None)
+def snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
 class PassLedger:

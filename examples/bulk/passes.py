@@ -104,7 +104,8 @@ class Pass:
         if isinstance(outcome, Failure):
             self.ledger.append(record(row, outcome, **counts))
             return
-        given, extension = self.shards.given, extension_of(outcome)
+        given = self.shards.given
+        extension = "jpg" if given.size else extension_of(outcome)
         contents = [Path(path).read_bytes() for path in saved]
         facts = facts_of(outcome, given.size, [hashlib.sha256(content).hexdigest() for content in contents])
         about = {"row": row.number, "url": row.url, "caption": row.caption, **facts}
