@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
-from typing import AsyncIterator, Awaitable, Callable, Iterator, Literal, NamedTuple, Optional, Sequence, Union
+from typing import Any, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Literal, NamedTuple, Optional, Sequence, Union
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, Overloaded
+from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams
 from ledgers import LOADED, Record
 from lists import Row, Shard, fault_of
-from outcomes import Failure, failure_of, is_queue_full
+from outcomes import Failure, failure_of
 from passes import Pass, Report, Shards, key_of
 from progress import Progress
 
@@ -148,21 +148,10 @@ class Loads:
             await asyncio.gather(*rest, return_exceptions=True)
 
     async def load(self, row: Row) -> Outcome:
-        """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""
-        if len(row.url) > LONGEST_URL:
-            return Failure("invalidParams", "the URL is too long")
-        fault = fault_of(row)
+        """Loads all sizes at once: the worker transfers the original once for all. If one fails, the row fails."""
+        fault = "the URL is too long" if len(row.url) > LONGEST_URL else fault_of(row)
         if fault is not None:
             return Failure("invalidParams", fault)
-        for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
-            try:
-                return await self.load_once(row)
-            except ImageWorkerError:
-                await asyncio.sleep(pause)
-        return await self.load_once(row)
-
-    async def load_once(self, row: Row) -> Outcome:
-        """Loads all sizes at once: the worker transfers the original once for all. If one fails, the row fails."""
         places = self.places_of(row)
         loads = [self.load_size(row.url, place, params) for place, params in zip(places, self.plan.loads)]
         try:
@@ -180,16 +169,9 @@ class Loads:
                     Path(place).unlink(missing_ok=True)
             return failure
 
-    async def load_size(self, url: str, place: str, common: LoadParams) -> Image:
-        """While the worker's queue is full, as with a small --max-queued, the load waits here."""
+    def load_size(self, url: str, place: str, common: LoadParams) -> Coroutine[Any, Any, Image]:
         params: LoadParams = {**common, "save_to": place}
-        while True:
-            try:
-                return await self.worker.load(url, deliver="none", **params)
-            except Overloaded as error:
-                if not is_queue_full(error):
-                    raise
-                await asyncio.sleep(error.retry_after or 1)
+        return self.worker.load_row(url, deliver="none", **params)
 
 
 async def first_of(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:

@@ -2509,11 +2509,8 @@ class _Row(NamedTuple):
     key: Any
     url: str
     params: Mapping[str, Any]
-
-    @property
-    def host(self) -> str:
-        """The beginning of the URL, up to its path."""
-        return self.url[: self.url.find("/", 8)] if isinstance(self.url, str) else ""
+    host: str
+    """The beginning of the URL, up to its path."""
 
 
 class _Host:
@@ -2521,6 +2518,8 @@ class _Host:
 
     So the queue of a slow host stays in the list, and that of a fast one doubles with each round trip.
     """
+
+    __slots__ = ("in_flight", "held", "_turn", "_ended", "_ended_before")
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -2566,7 +2565,9 @@ class _Rows:
         rows = [self._ready.popleft() for _ in range(int(min(most, len(self._ready))))]
         for row in itertools.islice(self._left, int(max(min(most - len(rows), self._window.limit - self.unended), 0))):
             self.unended += 1
-            host = self._hosts.setdefault(row.host, _Host())
+            host = self._hosts.get(row.host)
+            if host is None:
+                host = self._hosts[row.host] = _Host()
             if host.has_room:
                 host.in_flight += 1
                 rows.append(row)
@@ -2606,11 +2607,11 @@ class _Rows:
 def _rows(urls: Iterable[Any]) -> Iterator[_Row]:
     for item in _checked(urls):
         key, load = item if isinstance(item, tuple) else (item, item)
+        params: Mapping[str, Any] = {}
         if isinstance(load, Mapping):
-            params = dict(load)
-            yield _Row(key, params.pop("url"), params)
-        else:
-            yield _Row(key, load, {})
+            params = {name: value for name, value in load.items() if name != "url"}
+            load = load["url"]
+        yield _Row(key, load, params, load[: load.find("/", 8)] if isinstance(load, str) else "")
 
 
 def _is_passing(fault: ImageWorkerError) -> bool:
