@@ -12,7 +12,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Iterable, Union
+from typing import Any, Callable, Iterable, Optional, Union
 
 from bulk_runs import allow_robots
 from origin_process import PATIENCE, Origin
@@ -35,13 +35,14 @@ class Lists(unittest.TestCase):
         self.addCleanup(exits.close)
         self.folder = Path(exits.enter_context(tempfile.TemporaryDirectory()))
         self.origin = exits.enter_context(Origin())
-        self.pid = 0
+        self.find_pid: Callable[[], Optional[int]] = lambda: None
+        """The process of the last worker."""
 
     def url(self, target: str) -> str:
         return f"{self.origin.url}{target}"
 
     def load(self, is_async: bool, rows: Iterable[Any], settings: dict[str, Any], **params: Any) -> Outcomes:
-        """The outcomes of a list in their order. `pid` is the process of the last worker."""
+        """The outcomes of a list in their order."""
         settings = {"cache_dir": self.folder / f"cache{is_async}", **settings}
 
         async def collect() -> Outcomes:
