@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, TypeVar
 
 from bulk_runs import allow_robots, forbid
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
 
 EXAMPLES = ROOT / "examples" / "datasets"
@@ -273,8 +273,28 @@ class Datasets(unittest.TestCase):
         self.run_python(*spider, "-s", 'IMAGES_THUMBS={"small": [16, 16]}')
         self.assertEqual([path for path in (self.folder / "out").rglob("*") if path.is_file()], [])
 
+    @needs("scrapy")
+    def test_ctrl_c_ends_a_crawl_at_once_and_leaves_what_is_complete(self) -> None:
+        (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(3000)))
+        spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
+        run = subprocess.Popen(
+            [PYTHON, *spider, "-O", "items.jsonl"],
+            cwd=self.folder,
+            env={**os.environ, "XDG_CACHE_HOME": str(self.folder)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.origin.command({"do": "await", "gate": "gate", "held": 4})
+        self.origin.command({"do": "release", "gate": "gate", "count": 4})
+        self.origin.command({"do": "await", "complete": 5})
+        run.send_signal(signal.SIGINT)
+        _, log = run.communicate(timeout=PATIENCE)
+        self.assertNotIn("Traceback", log)
+        items = [json.loads(line) for line in (self.folder / "items.jsonl").read_text().splitlines()]
+        self.assertEqual({item["images"][0]["path"] for item in items}, {f"full/{path.name}" for path in (self.folder / "out" / "full").iterdir()})
+
     def test_a_missing_library_is_named_in_a_line(self) -> None:
-        for example, package in (("hf_map.py", "datasets"), ("ray_data.py", "ray"), ("torch_images.py", "torch")):
+        for example, package in (("hf_map.py", "datasets"), ("ray_data.py", "ray"), ("torch_images.py", "torch"), ("daft_images.py", "daft")):
             blocked = f"import runpy, sys; sys.modules[{package!r}] = None; sys.path.insert(0, {str(EXAMPLES)!r})\n"
             code = blocked + f"runpy.run_path({str(EXAMPLES / example)!r}, run_name='__main__')"
             run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -10,12 +10,13 @@ import asyncio
 import hashlib
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, NoReturn, Optional
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
 import scrapy  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from itemadapter import ItemAdapter  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
+from scrapy.exceptions import DropItem  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 
 from imageworker import ImageWorker, ImageWorkerError  # noqa: E402
 
@@ -46,11 +47,21 @@ class ImageWorkerPipeline:
             (self.store / folder).mkdir(parents=True, exist_ok=True)
         await self.worker.start()
         await self.worker.stats()  # Raises if the worker cannot run.
+        self.end = asyncio.ensure_future(self.end_loads())
+
+    async def end_loads(self) -> None:
+        """Ends the loads after Ctrl-C: Scrapy has no signal for it, and waits for the items under way."""
+        while self.crawler.crawling:
+            await asyncio.sleep(0.5)
+        await self.worker.close()
 
     async def close_spider(self) -> None:
+        self.end.cancel()
         await self.worker.close()
 
     async def process_item(self, item: Any) -> Any:
+        if not self.crawler.crawling:
+            raise DropItem("the crawl has ended", log_level="DEBUG")
         adapter = ItemAdapter(item)
         results = await asyncio.gather(*map(self.save, adapter.get(self.urls_field, [])))
         adapter[self.result_field] = [result for result in results if result is not None]
@@ -68,16 +79,22 @@ class ImageWorkerPipeline:
             # The original comes last, so that no image is kept whose thumbnails cannot be made.
             await self.worker.load_row(url, cache="force-cache", deliver="none", save_to=path)
         except ImageWorkerError as error:
+            if not error.is_about_row:
+                await self.stop(error)
             self.crawler.stats.inc_value(f"imageworker/{error.kind}")
             self.crawler.spider.logger.warning("%s: %s", url, error)
-            if not error.is_about_row:
-                self.crawler.spider.logger.error("the crawl ends: %s", error)
-                await self.crawler.stop_async()
             return None
         self.crawler.stats.inc_value("imageworker/loaded")
         checksum = hashlib.md5(path.read_bytes()).hexdigest()
         status = "downloaded" if image.cache == "miss" else "cached"
         return {"url": url, "path": str(path.relative_to(self.store)), "checksum": checksum, "status": status}
+
+    async def stop(self, error: ImageWorkerError) -> NoReturn:
+        """An item without an outcome is dropped, and is not an item without images."""
+        if self.crawler.crawling:
+            self.crawler.spider.logger.error("the crawl ends: %s", error)
+            asyncio.ensure_future(self.crawler.stop_async())
+        raise DropItem("the crawl has ended", log_level="DEBUG")
 
 
 class ImagesSpider(scrapy.Spider):  # type: ignore[misc, unused-ignore]

@@ -2787,7 +2787,7 @@ class ImageWorker:
                 raise _first_failure(error) from None
             except ImageWorkerError as error:
                 pause = error.retry_after or 1 if isinstance(error, Overloaded) else next(pauses, None)
-                if error.is_about_row or pause is None or not _is_passing(error):
+                if error.is_about_row or pause is None or self._is_closed or not _is_passing(error):
                     raise
             await asyncio.sleep(pause)
 
