@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, NoReturn, Optional
+from typing import Any, Dict, Iterator, Optional
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
@@ -60,8 +60,6 @@ class ImageWorkerPipeline:
         await self.worker.close()
 
     async def process_item(self, item: Any) -> Any:
-        if not self.crawler.crawling:
-            raise DropItem("the crawl has ended", log_level="DEBUG")
         adapter = ItemAdapter(item)
         results = await asyncio.gather(*map(self.save, adapter.get(self.urls_field, [])))
         adapter[self.result_field] = [result for result in results if result is not None]
@@ -78,9 +76,12 @@ class ImageWorkerPipeline:
             path = self.store / f"full/{name}.{'jpg' if image.format == 'jpeg' else image.format}"
             # The original comes last, so that no image is kept whose thumbnails cannot be made.
             await self.worker.load_row(url, cache="force-cache", deliver="none", save_to=path)
-        except ImageWorkerError as error:
-            if not error.is_about_row:
-                await self.stop(error)
+        except (ImageWorkerError, RuntimeError) as error:
+            if not isinstance(error, ImageWorkerError) or not error.is_about_row:  # A fault of the run, or Ctrl-C has closed the worker.
+                if self.crawler.crawling:
+                    self.crawler.spider.logger.error("the crawl ends: %s", error)
+                    asyncio.ensure_future(self.crawler.stop_async())
+                raise DropItem("the crawl has ended", log_level="DEBUG") from error
             self.crawler.stats.inc_value(f"imageworker/{error.kind}")
             self.crawler.spider.logger.warning("%s: %s", url, error)
             return None
@@ -88,13 +89,6 @@ class ImageWorkerPipeline:
         checksum = hashlib.md5(path.read_bytes()).hexdigest()
         status = "downloaded" if image.cache == "miss" else "cached"
         return {"url": url, "path": str(path.relative_to(self.store)), "checksum": checksum, "status": status}
-
-    async def stop(self, error: ImageWorkerError) -> NoReturn:
-        """An item without an outcome is dropped, and is not an item without images."""
-        if self.crawler.crawling:
-            self.crawler.spider.logger.error("the crawl ends: %s", error)
-            asyncio.ensure_future(self.crawler.stop_async())
-        raise DropItem("the crawl has ended", log_level="DEBUG")
 
 
 class ImagesSpider(scrapy.Spider):  # type: ignore[misc, unused-ignore]
