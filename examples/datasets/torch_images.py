@@ -41,7 +41,7 @@ class URLImages(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
                 yield {"index": index, "image": torch.zeros(self.size, self.size, 3, dtype=torch.uint8), "error": outcome.kind}
             else:
                 with outcome.pixels as pixels:  # type: ignore[union-attr]
-                    image = torch.tensor(pixels.numpy())  # A copy, which may be written.
+                    image = torch.from_numpy(pixels.numpy().copy())  # A copy may be written.
                 yield {"index": index, "image": image.repeat(1, 1, 3) if image.shape[2] == 1 else image[..., :3], "error": ""}
 
 
