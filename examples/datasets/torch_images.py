@@ -22,9 +22,10 @@ except ModuleNotFoundError as missing:
 
 
 class URLImages(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
-    """An item for each URL, in the order in which the loads end: {"index": place in `urls`, "image": size x size x 3, uint8, "error": text}.
+    """An item for each URL, in the order in which the loads end.
 
-    `error` is empty, or the kind of the error; the image is black then.
+    `index` is the place in `urls`, `image` is size x size x 3, uint8, and `error` is empty. If a load fails, `error` is the kind of its error,
+    and the image is black.
     """
 
     def __init__(self, urls: Sequence[str], size: int) -> None:

@@ -17,6 +17,7 @@ A program that uses this client can rely on these rules:
 - When the worker dies, every pending call fails with WorkerExited, which names the lost URLs. The next call starts another worker, after
   a pause that doubles with each death in a row. After `max_restarts` deaths calls fail at once. Once `longest_pause` has passed since the
   last death, one call tries again. A new worker gets the options that `configure` has set.
+- `load_row` and `load_all` send a load again that has ended with its worker, up to four times.
 - A handler that raises is reported to the event loop's exception handler, and everything goes on. SystemExit ends the program on the main
   thread, as usual.
 - The end of the `with` block ends the worker: the client closes its input and waits, then sends SIGTERM, then SIGKILL. A
