@@ -11,7 +11,6 @@ because its daemon takes away the times of the processes that it ends.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -33,7 +32,6 @@ PAINTED = 50
 FEW = 50
 SIZE = "256"
 CORES = str(os.cpu_count() or 1)
-THUMBS = json.dumps({"small": [int(SIZE), int(SIZE)]})
 
 Cost = Tuple[float, float]
 """Seconds, and seconds of processor time."""
@@ -41,7 +39,6 @@ Cost = Tuple[float, float]
 
 def commands(names: str, out: str) -> Dict[str, Dict[str, List[str]]]:
     spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", f"urls={names}", "-s", f"IMAGES_STORE={out}"]
-    spider += ["-s", f"IMAGES_THUMBS={THUMBS}", "-s", "LOG_LEVEL=ERROR"]
     return {
         "hf": {
             "ImageWorker": [str(EXAMPLES / "hf_map.py"), names, out, "--size", SIZE],
@@ -64,6 +61,7 @@ def commands(names: str, out: str) -> Dict[str, Dict[str, List[str]]]:
 
 def cost(command: List[str], directory: Path) -> Cost:
     own = {name: str(directory) for name in ("XDG_CACHE_HOME", "HF_HOME")}  # Not TMPDIR: the names of Ray's sockets would be too long.
+    own.update(SCRAPY_SETTINGS_MODULE="scrapy_settings", PYTHONPATH=str(PEERS))
     environment = {**plain_environment(), **own, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     run = subprocess.run(
         [sys.executable, str(PEERS / "tree_cost.py"), sys.executable, *command],
@@ -102,6 +100,9 @@ def main() -> None:
                     for count in (FEW, given.images):
                         directory = workspace.fresh(f"{library}-{way}")
                         costs.append(cost(commands(str(lists / f"{count}.txt"), str(directory / "out"))[library][way], directory))
+                    thumbs = len(list(directory.glob("out/thumbs/small/*.jpg")))
+                    if library == "scrapy" and thumbs != count:
+                        raise RuntimeError(f"{way}: {thumbs} thumbnails of {count} images")
                         shutil.rmtree(directory)
                     few, many = costs
                     images = given.images - FEW

@@ -6,6 +6,7 @@ The program uses each method, each event and each result of the client.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Optional
@@ -137,6 +138,13 @@ async def load(worker: ImageWorker) -> None:
 async def load_all(worker: ImageWorker, urls: list[str]) -> None:
     async for url, outcome in worker.load_all(urls, at_once=100, priority="low"):
         print(url.upper(), outcome.kind if isinstance(outcome, ImageWorkerError) else outcome.path.name)
+    counts: Counter[str] = Counter()
+    async for _, image in worker.load_all(urls, deliver="data", passes=1, counts=counts):
+        print(image.is_about_row and image.may_pass if isinstance(image, ImageWorkerError) else image.data)
+    worker.load_all(urls, counts={})  # type: ignore[call-overload]
+    row: Image = await worker.load_row(URL, deadline=5.0, deliver="none")
+    await worker.load_row(URL, colour="red")  # type: ignore[call-arg]
+    print(row.byte_count)
     item: LoadItem = {"url": URL, "deadline": 3.0}
     async for number, outcome in worker.load_all([(1, item), (2, URL)]):
         print(number + 1, outcome.kind if isinstance(outcome, ImageWorkerError) else outcome.path.name)
@@ -182,6 +190,7 @@ def blocking(worker: BlockingImageWorker) -> None:
     data: bytes = worker.load(URL, deliver="data").data
     print(path, data, worker.load(URL, deliver="pixels").pixels.stride)
     worker.load(URL, priority="urgent")  # type: ignore[call-overload]
+    print(worker.load_row(URL, retries=0).byte_count)
     for url, outcome in worker.load_all([URL], deliver="data"):
         print(url.upper(), outcome.kind if isinstance(outcome, ImageWorkerError) else outcome.data)
     for number, outcome in worker.load_all([(1, {"url": URL, "retries": 0}), (2, URL)]):

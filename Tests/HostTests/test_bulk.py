@@ -24,8 +24,7 @@ from processes import Watched, children
 
 from document import DOCUMENT
 
-from bulk import failures, lists, progress
-from bulk.outcomes import Failure
+from bulk import failures, lists, loads, progress
 
 
 class Bulk(BulkRuns):
@@ -146,6 +145,18 @@ class Bulk(BulkRuns):
             self.assertEqual(run.wait(), 0)
         self.assertEqual([summary["succeeded"] for summary in self.summaries()], [500, 500, 500, 1])
 
+    def test_many_unfinished_shards_keep_the_run_from_reading_on_until_they_are_finished(self) -> None:
+        urls = [f"/image/{n}.png?hold=gate" for n in range(loads.MOST_SHARDS + 20)]
+        with Origin("--origins", "20") as other:
+            allow_robots(other)
+            self.write("list.txt", *(f"http://127.0.0.1:{other.ports[n % 20]}{url}" for n, url in enumerate(urls)))
+            run = self.begin("list.txt", "--shard-size", "1", "--worker-option=--max-concurrent=500")
+            other.command({"do": "await", "gate": "gate", "held": loads.MOST_SHARDS})
+            self.assertEqual(len(list(self.out.glob("*.ledger.partial"))), loads.MOST_SHARDS)
+            other.command({"do": "release", "gate": "gate"})
+            self.assertEqual(run.wait(), 0)
+        self.assertEqual([summary["succeeded"] for summary in self.summaries()], [1] * len(urls))
+
     def test_rows_are_begun_in_the_order_of_the_list(self) -> None:
         urls = [f"/image/{n}.png" for n in range(20)]
         self.write("list.txt", *(f"{self.origin.url}{url}" for url in urls))
@@ -187,7 +198,7 @@ class Bulk(BulkRuns):
         self.assertFalse(self.out.exists())
 
     def test_figures_that_are_out_of_range_are_named_before_anything_is_loaded(self) -> None:
-        for option in ("--size", "--quality", "--at-once", "--shard-size", "--shards-at-once"):
+        for option in ("--size", "--quality", "--at-once", "--shard-size"):
             status, words = self.refused("list.txt", option, "0")
             self.assertEqual(status, 2)
             self.assertIn(f"argument {option}: must be an integer from 1 to", words)
@@ -278,12 +289,12 @@ class Bulk(BulkRuns):
         stream, now = io.StringIO(), 1000.0
         with unittest.mock.patch("time.monotonic", lambda: now):
             run = progress.Progress(stream)
-            run.note("http://a/1.png", Failure("connect", "refused"))
+            run.note({"url": "http://a/1.png", "outcome": "connect", "error": "refused"})
             now += 59
-            run.note("http://a/2.png", None)
+            run.note({"url": "http://a/2.png", "outcome": "loaded"})
             self.assertEqual(stream.getvalue(), "")
             now += 2
-            run.note("http://a/3.png", None)
+            run.note({"url": "http://a/3.png", "outcome": "loaded"})
         self.assertEqual(stream.getvalue(), "2 loaded, 1 failed, 0/s\n  1 connect  http://a/1.png: refused\n")
 
     def test_examples_of_failures_have_no_secrets(self) -> None:
@@ -299,9 +310,9 @@ class Bulk(BulkRuns):
     def test_kinds_of_failures_from_several_runs_add_up(self) -> None:
         one, other = failures.Failures(), failures.Failures()
         for kind in ("http", "tls", "tls"):
-            one.note(f"http://a/{kind}", Failure(kind, "one"))
-        other.note("http://b/", Failure("http", "two\nlines"))
-        one.merge(other.wire)
+            one.note({"url": f"http://a/{kind}", "outcome": kind, "error": "one"})
+        other.note({"url": "http://b/", "outcome": "http", "error": "two\nlines"})
+        one.merge(other.kinds)
         self.assertEqual(
             list(one.lines({"http": "Look."})),
             ["  2 http  http://b/: two lines", "          Look.", "  2 tls   http://a/tls: one"],

@@ -17,8 +17,6 @@ from bulk_runs import BulkRuns, allow_robots
 from origin_process import Origin
 
 from bulk import failures, lists
-from imageworker import HTTPStatusError, LoadTimeout, Overloaded
-from bulk.outcomes import Failure, failure_of
 
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
 
@@ -208,20 +206,11 @@ class Lists(BulkRuns):
         said = self.run_bulk("list.txt", "--worker-option=--max-queued=1", "--worker-option=--max-concurrent=1")
         self.assertIn("8 loaded, 0 failed", said)
 
-    def test_the_second_pass_follows_the_verdict_of_the_worker(self) -> None:
-        for status in (404, 500, 503, 520, 522, 530):
-            for retryable in (True, False):
-                data = {"kind": "http", "status": status, "retryable": retryable}
-                self.assertEqual(failure_of(HTTPStatusError("no", data)).retryable, retryable)
-        self.assertTrue(failure_of(LoadTimeout("no", {"kind": "timeout", "retryable": False, "retryAfterMs": 1})).retryable)
-        with self.assertRaises(Overloaded):
-            failure_of(Overloaded("the queue is full", {"kind": "overloaded", "retryAfterMs": 1000, "timing": {"totalMs": 1}}))
-
     def test_a_terminal_gets_no_control_characters_of_urls(self) -> None:
         hostile = "http://a/\x1b]0;title\x07\x9b2J\u202e\u2066\u200f\u2028\x7f\0x"
         escaped = r"http://a/\x1b]0;title\x07\x9b2J\u202e\u2066\u200f\u2028\x7f\x00x"
         of_run = failures.Failures()
-        of_run.note(hostile, Failure("http", f"cannot load {hostile}"))
+        of_run.note({"url": hostile, "outcome": "http", "error": f"cannot load {hostile}"})
         (line,) = of_run.lines()
         self.assertTrue(line.isprintable(), ascii(line))
         self.assertIn(escaped, line)

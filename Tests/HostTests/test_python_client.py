@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 import unittest
 from decimal import Decimal
 from pathlib import Path
@@ -500,6 +501,24 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 assert isinstance(outcome, WorkerExited)
                 self.assertEqual(outcome.url, f"{self.origin.url}/image/{number}.png?hold=never")
                 self.assertEqual(len(outcome.lost), 100)
+
+    async def test_many_pending_loads_share_the_list_of_lost_urls(self) -> None:
+        async with self.worker() as worker:
+            urls = [f"{self.origin.url}/image/{number}.png?hold=never" for number in range(20_000)]
+            pending = [asyncio.ensure_future(worker.load(url)) for url in urls]
+            await self.command(do="await", gate="never", held=6)
+            assert worker.pid is not None
+            tracemalloc.start()
+            try:
+                os.kill(worker.pid, signal.SIGKILL)
+                outcomes = await asyncio.gather(*pending, return_exceptions=True)
+                _, most = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            ends = [outcome for outcome in outcomes if isinstance(outcome, WorkerExited)]
+            self.assertEqual([end.url for end in ends], urls)
+            self.assertEqual(ends[-1].lost, urls)
+            self.assertLess(most, 200 << 20)  # A list for each load would take 3.2 GB.
 
     async def test_the_next_load_starts_a_dead_worker_again(self) -> None:
         ends: asyncio.Queue[WorkerExited] = asyncio.Queue()

@@ -9,7 +9,6 @@ killed and started again goes on with the rows that have none.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import fcntl
 import os
@@ -18,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Iterator, Optional, Sequence
 
-from imageworker import ImageWorker, ImageWorkerError, find_worker
+from imageworker import BlockingImageWorker, ImageWorkerError, find_worker
 
 from .choices import arguments
 from .destinations import Destination, remove
@@ -59,18 +58,15 @@ def alone(out: Destination, waits: bool) -> Iterator[str]:
             remove(path for path in out.staging.glob("*.partial") if path.is_dir())
 
 
-async def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progress) -> None:
+def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progress) -> None:
     rate = [f"--rate={given.rate}"] if given.rate else []
     # They are strangers' servers: as many connections to each as a browser has.
-    worker = ImageWorker(max_connections_per_host=6, robots=given.robots, arguments=[*rate, *given.worker_option])
-    try:
-        await worker.start()
-    except (FileNotFoundError, PermissionError) as error:
-        raise Problem(f"cannot run {error.filename} ({error.strerror}): set IMAGEWORKER to the path of the worker") from error
-    try:
-        await Loads(worker, Shards(out, given), spool, progress).run(lambda: shards(list_rows(given), given.shard_size))
-    finally:
-        await worker.close()
+    with BlockingImageWorker(max_connections_per_host=6, robots=given.robots, arguments=[*rate, *given.worker_option]) as worker:
+        try:
+            worker.stats()
+        except (FileNotFoundError, PermissionError) as error:
+            raise Problem(f"cannot run {error.filename} ({error.strerror}): set IMAGEWORKER to the path of the worker") from error
+        Loads(worker, Shards(out, given), spool, progress).run(lambda: shards(list_rows(given), given.shard_size))
 
 
 def list_rows(given: argparse.Namespace) -> Iterator[Row]:
@@ -91,7 +87,7 @@ def main(words: Optional[Sequence[str]] = None, waits: bool = False) -> Progress
     out.prepare()
     with alone(out, waits) as spool:
         try:
-            asyncio.run(run(given, out, spool, progress))
+            run(given, out, spool, progress)
         except BaseException:
             if progress.tried or progress.before:
                 progress.show(hints(find_worker()))

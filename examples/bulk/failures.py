@@ -7,45 +7,42 @@ import subprocess
 from typing import Any, Iterator, Mapping, Optional
 from urllib.parse import urlsplit
 
-from .outcomes import Failure
-
 
 class Failures:
     """The number and the latest example of each kind. Its size does not grow with the list."""
 
     def __init__(self) -> None:
-        self.kinds: dict[str, tuple[int, str, str]] = {}
-        """By kind: the number, and the URL and the message of an example."""
+        self.kinds: dict[str, dict[str, Any]] = {}
+        """By kind: `count`, and `url` and `error` of an example."""
 
-    def note(self, url: str, failure: Failure) -> None:
-        self.add(failure.kind, 1, shown(url), failure.error)
+    def note(self, line: Mapping[str, Any]) -> None:
+        """Adds a failure by its line in a ledger."""
+        self.add(line["outcome"], 1, shown(line["url"]), line["error"])
 
     def add(self, kind: str, count: int, url: str, error: str) -> None:
-        self.kinds[kind] = (self.kinds.get(kind, (0,))[0] + count, url, error)
+        before = self.kinds[kind]["count"] if kind in self.kinds else 0
+        self.kinds[kind] = {"count": before + count, "url": url, "error": error}
 
     def forget(self, kind: str) -> None:
         """Takes back one failure of a kind."""
-        count, url, error = self.kinds.pop(kind)
-        if count > 1:
-            self.kinds[kind] = (count - 1, url, error)
+        self.kinds[kind]["count"] -= 1
+        if self.kinds[kind]["count"] == 0:
+            del self.kinds[kind]
 
-    def merge(self, wire: Mapping[str, Any]) -> None:
-        """Adds what `wire` of other failures was."""
-        for kind, of_kind in wire.items():
-            self.add(kind, of_kind["count"], of_kind["url"], of_kind["error"])
-
-    @property
-    def wire(self) -> dict[str, Any]:
-        return {kind: {"count": count, "url": url, "error": error} for kind, (count, url, error) in self.kinds.items()}
+    def merge(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
+        """Adds the `kinds` of other failures."""
+        for kind, of_kind in kinds.items():
+            self.add(kind, **of_kind)
 
     def lines(self, hints: Optional[Mapping[str, str]] = None) -> Iterator[str]:
         """A table, the most frequent kind first; with the hints, each below its kind."""
-        rows = sorted(self.kinds.items(), key=lambda row: (-row[1][0], row[0]))
-        counts = [f"{count:,}" for _, (count, _, _) in rows]
+        rows = sorted(self.kinds.items(), key=lambda row: (-row[1]["count"], row[0]))
+        counts = [f"{example['count']:,}" for _, example in rows]
         count_width = max(map(len, counts), default=0)
         kind_width = max((len(kind) for kind, _ in rows), default=0)
-        for number, (kind, (_, url, error)) in zip(counts, rows):
-            yield f"  {number:>{count_width}} {kind:{kind_width}}  {printable(url)}: {printable(' '.join(error.split()))}"
+        for count, (kind, example) in zip(counts, rows):
+            error = printable(" ".join(example["error"].split()))
+            yield f"  {count:>{count_width}} {kind:{kind_width}}  {printable(example['url'])}: {error}"
             if hints and kind in hints:
                 yield f"  {'':{count_width + 1 + kind_width}}  {hints[kind]}"
 

@@ -14,10 +14,9 @@ import re
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
-from imageworker import Image
+from imageworker import Image, ImageWorkerError
 
 from .lists import Row
-from .outcomes import Failure
 
 LOADED = "loaded"
 """The outcome of a row with an image. All others are kinds of errors."""
@@ -40,17 +39,17 @@ def facts_of(image: Image, sizes: Sequence[int], digests: Sequence[str]) -> dict
     return facts
 
 
-def record(row: Row, outcome: Union[Image, Failure], **more: Any) -> Record:
+def record(row: Row, outcome: Union[Image, ImageWorkerError], **more: Any) -> Record:
     """The line of a row. The phases of the worker's `timing`, such as `bodyMs`, have columns such as `body_ms`."""
     line: dict[str, Any] = {"row": row.number, "url": row.url}
-    if isinstance(outcome, Failure):
-        timing = outcome.timing
-        line.update(outcome=outcome.kind, status=outcome.status, error=outcome.error, retryable=outcome.retryable)
-    else:
-        timing = outcome.wire.get("timing", {})
+    if isinstance(outcome, Image):
+        answer = outcome.wire
         line.update(outcome=LOADED, retryable=False)
+    else:
+        answer = outcome.data
+        line.update(outcome=outcome.kind, status=answer.get("status"), error=str(outcome), retryable=outcome.may_pass)
     line.update(more)
-    line.update((snake(name), value) for name, value in timing.items())
+    line.update((snake(name), value) for name, value in answer.get("timing", {}).items())
     return {name: value for name, value in line.items() if value is not None}
 
 
@@ -80,10 +79,11 @@ class PassLedger:
         if not self.records:
             self.restart()
 
-    def append(self, line: Record) -> None:
-        """Adds a line. After this it survives the end of the process."""
+    def append(self, line: Record) -> Record:
+        """Adds a line, and returns it. After this it survives the end of the process."""
         self.file.write(json.dumps(line).encode() + b"\n")
         self.file.flush()
+        return line
 
     def restart(self) -> None:
         """Forgets all lines."""

@@ -1,24 +1,27 @@
-"""The loads of a run: several shards at a time, pass by pass, until each row has an outcome."""
+"""The loads of a run, pass by pass, until each row has an outcome."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Awaitable, Callable, Iterator, Optional, Union
+import itertools
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Callable, Iterator, Optional, Tuple, Union
 
-from imageworker import Image, ImageWorker, ImageWorkerError, LoadParams, Overloaded, RecentlyFailed, Transform
+from imageworker import BlockingImageWorker, Image, ImageWorkerError, InvalidParams, LoadItem, LoadParams, Transform
 
-from .ledgers import LOADED, Record
+from .ledgers import Record
 from .lists import Row, Shard
-from .outcomes import Failure, failure_of, is_queue_full
 from .passes import Pass, Report, Shards, key_of
 from .progress import Progress
 
 LONGEST_URL = 4 << 20
 """Maximum length of a URL in characters. Even at six bytes of JSON each it fits into --max-line. Only `data:` URLs exceed 8 kB."""
 
+MOST_SHARDS = 100
+"""Maximum number of unfinished shards. Each has two open files."""
+
 
 class Loads:
-    def __init__(self, worker: ImageWorker, shards: Shards, spool: str, progress: Progress) -> None:
+    def __init__(self, worker: BlockingImageWorker, shards: Shards, spool: str, progress: Progress) -> None:
         """The worker saves images in the folder `spool`, so that their bytes do not pass through its output."""
         self.worker, self.shards, self.spool, self.progress = worker, shards, spool, progress
         self.given = given = shards.given
@@ -33,30 +36,27 @@ class Loads:
             "want": given.want or None,
         }
         self.box: Transform = {"fit": given.fit, "enlarge": given.enlarge, "format": "jpeg", "quality": given.quality}
-        self.places = asyncio.Semaphore(given.at_once)
-        self.turn = asyncio.Lock()
-        """Yields the rows of the open shards in the order of the list, so that few shards are incomplete after a kill."""
+        self.unfinished = 0
+        self.writer = ThreadPoolExecutor(1)
+        self.writing: Optional[Future[None]] = None
 
-    async def run(self, list_shards: Callable[[], Iterator[Shard]]) -> None:
+    def run(self, list_shards: Callable[[], Iterator[Shard]]) -> None:
         """Loads all rows that have no outcome, and then again those that failed and may pass."""
+        with self.writer:
+            self.load(self.first_passes(list_shards()))
+            if self.again:
+                self.load(self.begin(shard, self.shards.report(shard), self.is_wanted) for shard in list_shards() if shard.number in self.again)
 
-        def first(shard: Shard) -> Optional[Awaitable[None]]:
+    def first_passes(self, list_shards: Iterator[Shard]) -> Iterator[Pass]:
+        for shard in list_shards:
             report = self.shards.report(shard)
             is_interrupted = self.shards.is_interrupted(shard, report["passes"] if report else 0)
             if report is not None:
                 self.progress.add(report)
             if report is None or report["rows"] != len(shard.rows):
-                return self.load_pass(shard, report, lambda line: False)
-            if is_interrupted or self.has_more(report):
+                yield self.begin(shard, report, lambda line: False)
+            elif is_interrupted or self.has_more(report):
                 self.again.add(shard.number)
-            return None
-
-        def second(shard: Shard) -> Optional[Awaitable[None]]:
-            return self.load_pass(shard, self.shards.report(shard), self.is_wanted) if shard.number in self.again else None
-
-        await self.each(list_shards(), first)
-        if self.again:
-            await self.each(list_shards(), second)
 
     def has_more(self, report: Report) -> bool:
         return bool(self.counted and report[self.counted])
@@ -64,107 +64,66 @@ class Loads:
     def is_wanted(self, line: Record) -> bool:
         return bool(self.counted and line["retryable"] and (self.counted == "retryable" or line["passes"] == 1))
 
-    async def each(self, shards: Iterator[Shard], begin: Callable[[Shard], Optional[Awaitable[None]]]) -> None:
-        """Loads several shards at a time, so that the queue stays full while a shard waits for its last images or for its servers."""
-        running: set[asyncio.Future[None]] = set()
-        try:
-            for shard in shards:
-                work = begin(shard)
-                if work is not None:
-                    running.add(asyncio.ensure_future(work))
-                if len(running) >= self.given.shards_at_once:
-                    running = await first_of(running)
-            while running:
-                running = await first_of(running)
-        finally:
-            await cancel(running)
-
-    async def load_pass(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> None:
+    def begin(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> Pass:
         made = Pass(self.shards, shard, report, is_wanted)
         for line in made.ledger.records:
-            failure = None if line["outcome"] == LOADED else Failure(line["outcome"], line["error"])
-            self.progress.note(line["url"], failure, made.earlier.get(line["row"]), is_new=False)
+            self.progress.note(line, made.earlier.get(line["row"]), is_new=False)
         made.ledger.records.clear()
-        fault: list[BaseException] = []
-        tasks: set[asyncio.Future[None]] = set()
+        return made
 
-        async def load(row: Row) -> None:
-            try:
-                outcome = await self.load(row)
-                made.note(row, outcome, self.places_of(row))
-                self.progress.note(row.url, outcome if isinstance(outcome, Failure) else None, made.earlier.get(row.number))
-            except Exception as error:
-                fault.append(error)
-                for task in tasks:
-                    task.cancel()
-            finally:
-                self.places.release()
+    def load(self, passes: Iterator[Pass]) -> None:
+        """Loads the rows of several shards at a time, so that no shard waits for the last images of another one."""
+        for first in passes:
+            items = self.items(itertools.chain([first], passes))
+            for (made, row), outcome in self.worker.load_all(items, deliver="none", at_once=self.given.at_once, passes=1, **self.params):
+                self.end(made, row, outcome)
+        if self.writing:
+            self.writing.result()
 
-        try:
-            async with self.turn:
-                for row in made.rows:
-                    await self.places.acquire()
-                    if fault:
-                        break
-                    task = asyncio.ensure_future(load(row))
-                    tasks.add(task)
-                    task.add_done_callback(tasks.discard)
-            if tasks:
-                await asyncio.wait(tasks)
-        finally:
-            await cancel(tasks)
-        if fault:
-            raise fault[0]
-        if self.has_more(await asyncio.to_thread(made.finish)):
-            self.again.add(shard.number)
+    def items(self, passes: Iterator[Pass]) -> Iterator[Tuple[Tuple[Pass, Row], LoadItem]]:
+        """The rows to load, until too many shards are unfinished."""
+        for made in passes:
+            self.unfinished += 1
+            if not made.unended:
+                self.finish(made)
+            while made.rows:
+                row = made.rows.popleft()
+                if len(row.url) > LONGEST_URL or "\ufffd" in row.url:
+                    reason = "the URL is too long" if len(row.url) > LONGEST_URL else "the URL must be UTF-8"
+                    self.end(made, row, InvalidParams(reason, {"kind": "invalidParams"}))
+                else:
+                    yield (made, row), self.item(row)
+            if self.unfinished >= MOST_SHARDS:
+                return
+
+    def item(self, row: Row) -> LoadItem:
+        """All sizes come of one transfer and one decode."""
+        places = self.places_of(row)
+        if not self.given.size:
+            return {"url": row.url, "save_to": places[0]}
+        outputs = {
+            str(size): {"transform": {**self.box, "width": size, "height": size}, "save_to": place}
+            for size, place in zip(self.given.size, places)
+        }
+        return {"url": row.url, "outputs": outputs}
 
     def places_of(self, row: Row) -> list[str]:
         """The paths at which the worker must save the images of a row."""
         return [f"{self.spool}/{key_of(row)}.{size}" for size in self.given.size or ["original"]]
 
-    async def load(self, row: Row) -> Union[Image, Failure]:
-        """Loads a row again after a fault of the run, such as the end of the worker: another one starts, a few times."""
-        if len(row.url) > LONGEST_URL or "\ufffd" in row.url:
-            return Failure("invalidParams", "the URL is too long" if len(row.url) > LONGEST_URL else "the URL must be UTF-8")
-        for pause in (0.1, 0.2, 0.4, 0.8):  # Of a worker that ends there are still answers.
-            try:
-                return await self.load_once(row)
-            except ImageWorkerError:
-                await asyncio.sleep(pause)
-        return await self.load_once(row)
+    def end(self, made: Pass, row: Row, outcome: Union[Image, ImageWorkerError]) -> None:
+        self.progress.note(made.note(row, outcome, self.places_of(row)), made.earlier.get(row.number))
+        if not made.unended:
+            self.finish(made)
 
-    async def load_once(self, row: Row) -> Union[Image, Failure]:
-        """All sizes come of one transfer and one decode. While the worker's queue is full, the load waits here."""
-        params, places = self.params.copy(), self.places_of(row)
-        if self.given.size:
-            params["outputs"] = {
-                str(size): {"transform": {**self.box, "width": size, "height": size}, "save_to": place}
-                for size, place in zip(self.given.size, places)
-            }
-        else:
-            params["save_to"] = places[0]
-        while True:
-            try:
-                return await self.worker.load(row.url, deliver="none", **params)
-            except RecentlyFailed as error:  # As of a row with the same URL: that row had the real kind.
-                kind = "http" if "status" in error.data else (await self.worker.query(url=row.url)).failure
-                failure = failure_of(error)
-                return failure._replace(kind=kind, retryable=False) if kind else failure
-            except ImageWorkerError as error:
-                if not isinstance(error, Overloaded) or not is_queue_full(error):
-                    return failure_of(error)
-                await asyncio.sleep(error.retry_after or 1)
+    def finish(self, made: Pass) -> None:
+        """Writes a shard while others are loaded. Waits for the one before, so that a slow output slows the loads."""
 
+        def write() -> None:
+            if self.has_more(made.finish()):
+                self.again.add(made.shard_number)
 
-async def first_of(running: set[asyncio.Future[None]]) -> set[asyncio.Future[None]]:
-    done, rest = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-    for task in done:
-        task.result()
-    return rest
-
-
-async def cancel(tasks: set[asyncio.Future[None]]) -> None:
-    rest = list(tasks)
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
+        if self.writing:
+            self.writing.result()
+        self.writing = self.writer.submit(write)
+        self.unfinished -= 1

@@ -6,16 +6,16 @@ import argparse
 import hashlib
 import json
 import os
+from collections import deque
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from imageworker import Image
+from imageworker import Image, ImageWorkerError
 
 from .destinations import Destination
 from .failures import Failures
 from .ledgers import LOADED, PassLedger, Record, facts_of, read_lines, record
 from .lists import Problem, Row, Shard, digest
-from .outcomes import Failure, extension_of
 from .samples import Files, WebDataset
 
 Report = Mapping[str, Any]
@@ -50,12 +50,12 @@ class Shards:
         if made["list"] != digest(shard.rows[: made["rows"]]):
             raise Problem(f"{where} was written for other rows: choose another folder for another list")
 
-    def ledger(self, shard: Shard) -> list[Record]:
+    def ledger(self, shard: str) -> list[Record]:
         """The lines of the passes that have ended."""
-        name = f"{shard.name}.ledger.jsonl"
+        name = f"{shard}.ledger.jsonl"
         content = self.destination.read(name)
         if content is None:
-            raise Problem(f"{name} is missing in {self.destination.name}: delete all files of shard {shard.name} to load it again")
+            raise Problem(f"{name} is missing in {self.destination.name}: delete all files of shard {shard} to load it again")
         return read_lines(content)
 
     def is_interrupted(self, shard: Shard, passes: int) -> bool:
@@ -71,9 +71,9 @@ class Pass:
 
     def __init__(self, shards: Shards, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> None:
         """Begins or continues the pass after those of `report`. It is for rows without a line, and with one that `is_wanted`."""
-        self.shards, self.shard = shards, shard
+        self.shards, self.shard_number, self.name = shards, shard.number, shard.name
         self.number: int = report["passes"] if report else 0
-        lines = shards.ledger(shard) if report else []
+        lines = shards.ledger(shard.name) if report else []
         staging = shards.destination.staging
         self.made_for = {"rows": len(shard.rows), "list": digest(shard.rows), "settings": shards.settings}
         path = pass_ledger(staging, shard, self.number)
@@ -84,8 +84,9 @@ class Pass:
         done = {line["row"] for line in self.ledger.records}
         again = {line["row"] for line in lines if is_wanted(line)}
         known = {line["row"] for line in lines} - again
-        self.rows = [row for row in shard.rows if row.number not in done and row.number not in known]
-        """The rows that are left to load."""
+        self.rows = deque(row for row in shard.rows if row.number not in done and row.number not in known)
+        """The rows to load, until they are taken from here."""
+        self.unended = len(self.rows)
         self.earlier = {line["row"]: line for line in lines if line["row"] in again | done}
         """The lines of earlier passes of the rows of this one."""
 
@@ -97,15 +98,15 @@ class Pass:
             self.ledger.restart()  # A crash of the machine has lost images that have a line.
             self.samples.restore(0, set(), earlier)
 
-    def note(self, row: Row, outcome: Union[Image, Failure], saved: Sequence[str]) -> None:
-        """Adds the outcome of a row: an image, whose files the worker has saved at `saved`, or a failure."""
+    def note(self, row: Row, outcome: Union[Image, ImageWorkerError], saved: Sequence[str]) -> Record:
+        """Adds the outcome of a row: an image, whose files the worker has saved at `saved`, or a failure. Returns the line."""
+        self.unended -= 1
         earlier = self.earlier.get(row.number, {"attempts": 0, "passes": 0})
         counts = {"attempts": outcome.attempts + earlier["attempts"], "passes": earlier["passes"] + 1}
-        if isinstance(outcome, Failure):
-            self.ledger.append(record(row, outcome, **counts))
-            return
+        if isinstance(outcome, ImageWorkerError):
+            return self.ledger.append(record(row, outcome, **counts))
         given = self.shards.given
-        extension = "jpg" if given.size else extension_of(outcome)
+        extension = "jpg" if given.size or outcome.format == "jpeg" else outcome.format or "bin"
         contents = [Path(path).read_bytes() for path in saved]
         facts = facts_of(outcome, given.size, [hashlib.sha256(content).hexdigest() for content in contents])
         about = {"row": row.number, "url": row.url, "caption": row.caption, **facts}
@@ -115,16 +116,17 @@ class Pass:
         if row.caption is not None:
             parts.append(("txt", row.caption.encode()))
         place = {"shard": self.samples.path.name, "key": key_of(row), **self.samples.add(key_of(row), parts)}
-        self.ledger.append(record(row, outcome, **counts, **place, **facts))
+        line = self.ledger.append(record(row, outcome, **counts, **place, **facts))
         for path in saved:
             os.unlink(path)
+        return line
 
     def finish(self) -> Report:
         """Writes the files that readers get of the shard, the report last. Returns the report."""
-        lines = {line["row"]: line for line in (self.shards.ledger(self.shard) if self.number else [])}
+        lines = {line["row"]: line for line in (self.shards.ledger(self.name) if self.number else [])}
         lines.update((line["row"], line) for line in self.ledger.close())
         records = [lines[number] for number in sorted(lines)]
-        destination, name = self.shards.destination, self.shard.name
+        destination, name = self.shards.destination, self.name
         samples = self.samples.finish()
         report = self._report(records)
         paths = [destination.staging / f"{name}.{end}" for end in ("ledger.jsonl", "json")]
@@ -138,7 +140,7 @@ class Pass:
         failures, loaded = Failures(), [line for line in records if line["outcome"] == LOADED]
         for line in records:
             if line["outcome"] != LOADED:
-                failures.note(line["url"], Failure(line["outcome"], line["error"]))
+                failures.note(line)
         return {
             "succeeded": len(loaded),
             "failed": len(records) - len(loaded),
@@ -146,7 +148,7 @@ class Pass:
             "passes": self.number + 1,
             "retryable": sum(line["retryable"] for line in records),
             "triedOnce": sum(line["retryable"] and line["passes"] == 1 for line in records),
-            "failures": failures.wire,
+            "failures": failures.kinds,
             **self.made_for,
         }
 

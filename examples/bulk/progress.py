@@ -6,7 +6,7 @@ import time
 from typing import Any, Mapping, Optional, TextIO
 
 from .failures import Failures
-from .outcomes import Failure
+from .ledgers import LOADED, Record
 
 PAUSE = 60.0
 """Seconds between the lines, if there is no terminal."""
@@ -31,18 +31,18 @@ class Progress:
         self.failed += report["failed"]
         self.failures.merge(report["failures"])
 
-    def note(self, url: str, failure: Optional[Failure], earlier: Optional[Mapping[str, Any]] = None, is_new: bool = True) -> None:
-        """Adds the outcome of a load, of this run if it `is_new`. `earlier` is its line in the pass before."""
+    def note(self, line: Record, earlier: Optional[Record] = None, is_new: bool = True) -> None:
+        """Adds a line, of this run if it `is_new`. `earlier` is the line of the same row in the pass before."""
         self.tried += is_new
         self.before += not is_new and earlier is None
         if earlier is not None:
             self.failed -= 1
             self.failures.forget(earlier["outcome"])
-        if failure is None:
+        if line["outcome"] == LOADED:
             self.loaded += 1
         else:
             self.failed += 1
-            self.failures.note(url, failure)
+            self.failures.note(line)
         if is_new and time.monotonic() - self.shown > (0.2 if self.is_terminal else PAUSE):
             self.show()
 

@@ -10,24 +10,25 @@ import argparse
 import sys
 from typing import Any, Dict, List
 
-from loading import load_batch
+from loading import lines, load_batch, summary
 
 try:
-    from datasets import Dataset, Features, Image, Value  # type: ignore[attr-defined, import-not-found, unused-ignore]
+    from datasets import Dataset, Features, Image, Value  # type: ignore[attr-defined, import-not-found, import-untyped, unused-ignore]
 except ModuleNotFoundError as missing:
     sys.exit(f"hf_map.py: there is no package datasets here ({missing}): pip install datasets Pillow")
 
 
-def add_images(batch: Dict[str, List[Any]], size: int) -> Dict[str, List[Any]]:
-    images, errors = load_batch(batch["url"], size)
+def add_images(batch: Dict[str, List[Any]], size: int, processes: int) -> Dict[str, List[Any]]:
+    images, errors = load_batch(batch["url"], size, processes)
     return {"image": [data and {"bytes": data, "path": None} for data in images], "error": errors}
 
 
 def with_images(urls: Any, size: int, processes: int) -> Any:
     """The data set `urls`, which has a column `url`, with the columns `image` and `error`."""
     features = Features({**urls.features, "image": Image(), "error": Value("string")})
+    own = {"size": size, "processes": processes}
     workers = processes if processes > 1 else None  # One process is this one.
-    return urls.map(add_images, batched=True, batch_size=1000, fn_kwargs={"size": size}, features=features, num_proc=workers)
+    return urls.map(add_images, batched=True, batch_size=1000, fn_kwargs=own, features=features, num_proc=workers)
 
 
 def main() -> None:
@@ -37,12 +38,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    with open(given.list) as lines:
-        urls = Dataset.from_dict({"url": [line.strip() for line in lines if line.strip()]})
-    images = with_images(urls, given.size, given.processes)
+    images = with_images(Dataset.from_dict({"url": lines(given.list)}), given.size, given.processes)
     images.save_to_disk(given.out)
-    failed = sum(error is not None for error in images["error"])
-    print(f"{len(images) - failed} loaded, {failed} failed")
+    print(summary(images["error"]))
 
 
 if __name__ == "__main__":

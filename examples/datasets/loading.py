@@ -1,11 +1,12 @@
-"""A worker for each process, and batches of URLs to batches of images. A module of its own, so that other processes can import it."""
+"""A worker for each process, and batches of URLs to JPEGs. A module of its own, so that other processes can import it."""
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
@@ -13,24 +14,30 @@ from imageworker import BlockingImageWorker, ImageWorkerError  # noqa: E402
 
 
 @functools.lru_cache(maxsize=None)
-def worker() -> BlockingImageWorker:
-    """The worker of this process. It keeps its connections from batch to batch, and ends with the process."""
-    return BlockingImageWorker(max_connections_per_host=6, robots="obey", deadline=60)  # They are strangers' servers.
+def worker(processes: int = 1) -> BlockingImageWorker:
+    """The worker of this process, which ends with it. All `processes` together open six connections to a server, as a browser does."""
+    return BlockingImageWorker(max_connections_per_host=max(6 // processes, 1), robots="obey", deadline=60)
 
 
-def transform(size: int) -> Dict[str, Any]:
-    """The parameter of `load` that scales an image down to lie within `size` x `size` pixels, as a JPEG."""
-    return {"width": size, "height": size, "format": "jpeg", "quality": 90}
-
-
-def load_batch(urls: Sequence[str], size: int) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
-    """The JPEGs in the order of their URLs, and the kinds of errors. Each row has either an image or an error."""
+def load_batch(urls: Sequence[str], size: int, processes: int = 1) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
+    """JPEGs within `size` x `size` pixels in the order of their URLs, and the kinds of errors. Each row has one of the two."""
     images: List[Optional[bytes]] = [None] * len(urls)
     errors: List[Optional[str]] = [None] * len(urls)
-    made: Any = transform(size)
-    for row, result in worker().load_all(enumerate(urls), deliver="data", store="none", transform=made):
-        if isinstance(result, ImageWorkerError):
-            errors[row] = result.kind
+    rows = worker(processes).load_all(
+        enumerate(urls), deliver="data", store="none", transform={"width": size, "height": size, "format": "jpeg", "quality": 90}
+    )
+    for row, outcome in rows:
+        if isinstance(outcome, ImageWorkerError):
+            errors[row] = outcome.kind
         else:
-            images[row] = result.data
+            images[row] = outcome.data
     return images, errors
+
+
+def lines(path: str) -> List[str]:
+    return [line.strip() for line in Path(path).read_text().splitlines() if line.strip()]
+
+
+def summary(errors: Iterable[Optional[str]]) -> str:
+    """As `98 loaded, 2 http`."""
+    return ", ".join(f"{count} {kind}" for kind, count in Counter(error or "loaded" for error in errors).most_common())

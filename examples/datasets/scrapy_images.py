@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import shutil
 import sys
 from pathlib import Path
-from typing import Any, AsyncIterator, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
 import scrapy  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from itemadapter import ItemAdapter  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
+from scrapy.exceptions import DropItem  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 
-from imageworker import FileImage, ImageWorker, ImageWorkerError  # noqa: E402
+from imageworker import ImageWorker, ImageWorkerError  # noqa: E402
 
 
 class ImageWorkerPipeline:
     """Takes the settings IMAGES_STORE (a folder), IMAGES_THUMBS, IMAGES_URLS_FIELD and IMAGES_RESULT_FIELD, and names files as Scrapy does.
 
     The originals in `full` are the bytes of the server. The result of an image has the members that Scrapy's has. An image that fails is
-    left out and logged.
+    left out and counted. A fault of the worker ends the crawl.
     """
 
     def __init__(self, crawler: Any) -> None:
@@ -47,56 +46,63 @@ class ImageWorkerPipeline:
         for folder in ("full", *(f"thumbs/{name}" for name in self.thumbs)):
             (self.store / folder).mkdir(parents=True, exist_ok=True)
         await self.worker.start()
+        await self.worker.stats()  # Raises if the worker cannot run.
+        self.end = asyncio.ensure_future(self.end_loads())
+
+    async def end_loads(self) -> None:
+        """Ends the loads after Ctrl-C: Scrapy has no signal for it, and waits for the items under way."""
+        while self.crawler.crawling:
+            await asyncio.sleep(0.5)
+        await self.worker.close()
 
     async def close_spider(self) -> None:
+        self.end.cancel()
         await self.worker.close()
 
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
-        results = await asyncio.gather(*(self.save(url) for url in adapter.get(self.urls_field, [])))
+        results = await asyncio.gather(*map(self.save, adapter.get(self.urls_field, [])))
         adapter[self.result_field] = [result for result in results if result is not None]
         return item
 
     async def save(self, url: str) -> Optional[Dict[str, Any]]:
         name = hashlib.sha1(url.encode()).hexdigest()
+        thumbs: Any = {}
+        for thumb, (width, height) in self.thumbs.items():  # Without enlarging, as Scrapy's.
+            box = {"width": width, "height": height, "format": "jpeg"}
+            thumbs[thumb] = {"transform": box, "save_to": self.store / f"thumbs/{thumb}/{name}.jpg"}
         try:
-            image = await self.worker.load(url)
-            path = f"full/{name}.{'jpg' if image.format == 'jpeg' else image.format}"
-            keep(image, self.store / path)
-            await asyncio.gather(*(self.save_thumb(url, name, thumb) for thumb in self.thumbs))
-        except ImageWorkerError as error:
+            image = await self.worker.load_row(url, outputs=thumbs or None)
+            path = self.store / f"full/{name}.{'jpg' if image.format == 'jpeg' else image.format}"
+            # The original comes last, so that no image is kept whose thumbnails cannot be made.
+            await self.worker.load_row(url, cache="force-cache", deliver="none", save_to=path)
+        except (ImageWorkerError, RuntimeError) as error:
+            if not isinstance(error, ImageWorkerError) or not error.is_about_row:  # A fault of the run, or Ctrl-C has closed the worker.
+                if self.crawler.crawling:
+                    self.crawler.spider.logger.error("the crawl ends: %s", error)
+                    asyncio.ensure_future(self.crawler.stop_async())
+                raise DropItem("the crawl has ended", log_level="DEBUG") from error
+            self.crawler.stats.inc_value(f"imageworker/{error.kind}")
             self.crawler.spider.logger.warning("%s: %s", url, error)
-            self.crawler.stats.inc_value(f"imageworker/failed/{error.kind}")
             return None
-        self.crawler.stats.inc_value(f"imageworker/loaded/{image.cache}")
-        checksum = hashlib.md5((self.store / path).read_bytes()).hexdigest()
+        self.crawler.stats.inc_value("imageworker/loaded")
+        checksum = hashlib.md5(path.read_bytes()).hexdigest()
         status = "downloaded" if image.cache == "miss" else "cached"
-        return {"url": url, "path": path, "checksum": checksum, "status": status}
-
-    async def save_thumb(self, url: str, name: str, thumb: str) -> None:
-        """A load from the cache, in a box without enlarging, as Scrapy's."""
-        width, height = self.thumbs[thumb]
-        box: Any = {"width": width, "height": height, "format": "jpeg"}
-        await self.worker.load(
-            url, cache="force-cache", store="none", deliver="none", transform=box, save_to=self.store / f"thumbs/{thumb}/{name}.jpg"
-        )
-
-
-def keep(image: FileImage, target: Path) -> None:
-    """Links a file of the cache, which never changes, or copies it to another file system."""
-    target.unlink(missing_ok=True)
-    try:
-        os.link(image.path, target)
-    except OSError:
-        shutil.copyfile(image.path, target)
+        return {"url": url, "path": str(path.relative_to(self.store)), "checksum": checksum, "status": status}
 
 
 class ImagesSpider(scrapy.Spider):  # type: ignore[misc, unused-ignore]
     """Yields an item for each line of the file `urls`. A spider of yours yields what it finds on pages."""
 
     name = "images"
-    custom_settings = {"ITEM_PIPELINES": {ImageWorkerPipeline: 1}, "LOG_LEVEL": "WARNING"}
+    custom_settings = {"ITEM_PIPELINES": {ImageWorkerPipeline: 1}, "LOG_LEVEL": "WARNING", "CONCURRENT_ITEMS": 1000}
 
-    async def start(self) -> AsyncIterator[Dict[str, Any]]:
-        for line in Path(self.urls).read_text().splitlines():
+    def __init__(self, urls: str) -> None:
+        super().__init__(start_urls=[Path(urls).resolve().as_uri()])
+
+    def parse(self, response: Any) -> Iterator[Dict[str, Any]]:
+        """Scrapy takes CONCURRENT_ITEMS at a time from a response, but any number from `start`."""
+        for line in response.text.splitlines():
+            if not self.crawler.crawling:  # Ctrl-C.
+                return
             yield {"image_urls": [line.strip()]}

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """Tensors straight from URLs: an IterableDataset for PyTorch's DataLoader. See README.md.
 
-    torch_images.py LIST [--size 256] [--batch 64]
+    torch_images.py LIST [--size 256] [--batch 64] [--processes 0]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import warnings
 from typing import Any, Dict, Iterator, List, Sequence
 
-from loading import worker
+from loading import lines, summary, worker
 
 from imageworker import ImageWorkerError
 
@@ -21,41 +20,30 @@ try:
 except ModuleNotFoundError as missing:
     sys.exit(f"torch_images.py: there is no PyTorch here ({missing}): pip install torch numpy")
 
-AT_ONCE = 128
-"""Images under way: their pixels are in shared memory, of which there is 1 GiB."""
 
+class URLImages(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
+    """An item for each URL, in the order in which the loads end.
 
-class URLImages(IterableDataset):  # type: ignore[misc, unused-ignore]
-    """Images by their URLs, in the order in which they arrive: {"index": place in `urls`, "image": size x size x 3, uint8}.
-
-    An image that fails is left out, and its kind of error is counted in `failures`. The tensors share memory with what the worker
-    decoded, and must not be changed in place; the batches of a DataLoader are copies.
+    `index` is the place in `urls`, `image` is size x size x 3, uint8, and `error` is empty. If a load fails, `error` is the kind of its error,
+    and the image is black.
     """
 
     def __init__(self, urls: Sequence[str], size: int) -> None:
-        self.urls = urls
-        self.size = size
-        self.failures: Dict[str, int] = {}
+        self.urls, self.size = urls, size
 
     def __iter__(self) -> Iterator[Dict[str, Any]]:
         part = get_worker_info()  # With `num_workers`, each process has a part of the URLs, and a worker of its own.
         begin, step = (part.id, part.num_workers) if part else (0, 1)
         urls = ((index, self.urls[index]) for index in range(begin, len(self.urls), step))
         box: Any = {"width": self.size, "height": self.size, "fit": "cover", "enlarge": True}
-        for index, result in worker().load_all(urls, deliver="pixels", store="none", at_once=AT_ONCE, transform=box):
-            if isinstance(result, ImageWorkerError):
-                self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
-                continue
-            with result.pixels as pixels:  # type: ignore[union-attr]
-                yield {"index": index, "image": tensor_of(pixels)}
-
-
-def tensor_of(pixels: Any) -> Any:
-    """A tensor of height x width x 3 over the memory of the pixels. Grey is repeated and alpha left out, without a copy."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The given (NumPy array|buffer) is not writ")
-        image = torch.from_numpy(pixels.numpy())
-    return image.expand(-1, -1, 3) if pixels.channels == 1 else image[..., :3]
+        at_once = max(min(128, (128 << 20) // self.size**2 // step), 1)  # Their pixels are in shared memory, of which there is 1 GiB.
+        for index, outcome in worker(step).load_all(urls, deliver="pixels", store="none", at_once=at_once, transform=box):
+            if isinstance(outcome, ImageWorkerError):
+                yield {"index": index, "image": torch.zeros(self.size, self.size, 3, dtype=torch.uint8), "error": outcome.kind}
+            else:
+                with outcome.pixels as pixels:  # type: ignore[union-attr]
+                    image = torch.from_numpy(pixels.numpy().copy())  # A copy may be written.
+                yield {"index": index, "image": image.repeat(1, 1, 3) if image.shape[2] == 1 else image[..., :3], "error": ""}
 
 
 def main() -> None:
@@ -63,16 +51,14 @@ def main() -> None:
     parser.add_argument("list", help="one URL a line")
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--processes", type=int, default=0)
     given = parser.parse_args()
-    with open(given.list) as lines:
-        urls: List[str] = [line.strip() for line in lines if line.strip()]
-    images = URLImages(urls, given.size)
-    loaded = 0
-    for batch in DataLoader(images, batch_size=given.batch):
+    errors: List[str] = []
+    for batch in DataLoader(URLImages(lines(given.list), given.size), given.batch, num_workers=given.processes):
         pictures = batch["image"].permute(0, 3, 1, 2)  # N x 3 x size x size, in the memory format channels_last: no copy.
         print(f"{tuple(pictures.shape)} {pictures.dtype}")
-        loaded += len(pictures)
-    print(f"{loaded} loaded, {sum(images.failures.values())} failed")
+        errors += batch["error"]
+    print(summary(errors))
 
 
 if __name__ == "__main__":

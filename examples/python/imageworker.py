@@ -17,6 +17,7 @@ A program that uses this client can rely on these rules:
 - When the worker dies, every pending call fails with WorkerExited, which names the lost URLs. The next call starts another worker, after
   a pause that doubles with each death in a row. After `max_restarts` deaths calls fail at once. Once `longest_pause` has passed since the
   last death, one call tries again. A new worker gets the options that `configure` has set.
+- `load_row` and `load_all` send a load again that has ended with its worker, up to four times.
 - A handler that raises is reported to the event loop's exception handler, and everything goes on. SystemExit ends the program on the main
   thread, as usual.
 - The end of the `with` block ends the worker: the client closes its input and waits, then sends SIGTERM, then SIGKILL. A
@@ -53,7 +54,7 @@ import sys
 import threading
 import time
 import weakref
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -148,6 +149,16 @@ class ImageWorkerError(Exception):
     def retryable(self) -> bool:
         """Whether the same request may succeed later. The worker has used up its own retries."""
         return bool(self.data.get("retryable", False))
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed later: it is retryable, or the error names a time."""
+        return self.retryable or self.retry_after is not None
+
+    @property
+    def is_about_row(self) -> bool:
+        """Whether the URL, its server or its image is at fault. Any other error is a fault of the run: other rows of a list get it, too."""
+        return isinstance(self, (LoadError, RequestError))
 
     @property
     def url(self) -> Optional[str]:
@@ -328,6 +339,11 @@ class InvalidParams(RequestError):
         """The parameter's name in the protocol, such as `transform.crop.height`."""
         return self.data.get("member")
 
+    @property
+    def is_about_row(self) -> bool:
+        """A refused parameter other than the URL is wrong for every row."""
+        return self.member in ("url", None)
+
 
 class InvalidRequest(RequestError):
     """The line is not a request, or is longer than `max_line`."""
@@ -360,6 +376,15 @@ class ShuttingDown(WorkerError):
 class Overloaded(WorkerError):
     """More loads than `max_queued` wait, or unreleased pixels leave no room. See `retry_after`."""
 
+    @property
+    def is_about_row(self) -> bool:
+        """Whether the load has begun, or would wait for its server, such as for a long Crawl-delay. Otherwise the queue is full."""
+        return "requestMs" in self.data.get("timing", {}) or (self.retry_after or 0) > _LONGEST_WAIT
+
+
+_LONGEST_WAIT = 30.0
+"""Seconds. A load that is to come again later than that waits for its server, and not for the worker's queue."""
+
 
 def _log_message(line: str) -> str:
     """The text of a line of the log, which is a JSON object with `log_format="json"`."""
@@ -378,15 +403,15 @@ class WorkerExited(WorkerError):
         super().__init__(f"{message}: {_log_message(log[-1])}" if log else message, {"kind": "workerExited", "retryable": retryable, "url": url})
         self.exit_status = status
         """The exit status, negative for a signal. None if the worker did not start."""
-        self.log = list(log)
+        self.log: Sequence[str] = list(log)
         """The last lines of the worker's log."""
-        self.lost = list(lost)
-        """The URLs of all requests that ended with the worker."""
+        self.lost: Sequence[str] = list(lost)
+        """The URLs of all requests that ended with the worker. Their errors share one list."""
 
-    def for_call(self, url: Optional[str]) -> WorkerExited:
-        """The same end as the error of another call."""
+    def for_call(self, url: Optional[str], lost: Sequence[str] = ()) -> WorkerExited:
+        """The same end as the error of another call, which has `lost` itself, and not a copy."""
         error = copy.copy(self)
-        error.data, error.lost, error.__cause__ = {**self.data, "url": url}, [], self.__cause__
+        error.data, error.lost, error.__cause__ = {**self.data, "url": url}, lost, self.__cause__
         return error
 
 
@@ -629,6 +654,14 @@ class _HasURL(TypedDict):
 
 class LoadItem(LoadParams, _HasURL):
     """A URL of `load_all` with parameters of its own."""
+
+
+class ListParams(LoadParams, total=False):
+    """The parameters of `load_all` except `deliver`. They hold for each row."""
+
+    at_once: int
+    passes: int
+    counts: Counter[str]
 
 
 class PrefetchParams(TypedDict, total=False):
@@ -2030,7 +2063,7 @@ class _Life:
         self, method: str, params: Mapping[str, Any], on_event: Optional[Callable[[Any], None]], made: Callable[[Any], Any]
     ) -> Any:
         if self.ended.done():
-            raise self._exit(params.get("url"), ())
+            raise self._exit(()).for_call(params.get("url"))
         self._last_id += 1
         identity = self._last_id
         self._send(identity, {"id": identity, "method": method, "params": params})
@@ -2100,12 +2133,12 @@ class _Life:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    def _exit(self, url: Optional[str], lost: Sequence[str]) -> WorkerExited:
+    def _exit(self, lost: Sequence[str]) -> WorkerExited:
         if self._misfit is not None:
-            return ProtocolMismatch(self._misfit, url, lost)
+            return ProtocolMismatch(self._misfit, None, lost)
         status = self._process.returncode
         is_hopeless = self._is_last or self._is_ending or status in _HOPELESS
-        return WorkerExited(status, self._log, url, lost, retryable=not is_hopeless)
+        return WorkerExited(status, self._log, None, lost, retryable=not is_hopeless)
 
     # Output and end of the process
 
@@ -2154,12 +2187,12 @@ class _Life:
             return
         calls = [call for call in self._calls.values() if not call.result.done()]
         self._calls.clear()
-        lost = [url for call in calls for url in _urls(call.params)]
+        end = self._exit([url for call in calls for url in _urls(call.params)])
         for call in calls:
-            call.result.set_exception(self._exit(call.params.get("url"), lost))
+            call.result.set_exception(end.for_call(call.params.get("url"), end.lost))
         self._close()
         self.ended.set_result(None)
-        self._on_end(self._exit(None, lost))
+        self._on_end(end)
 
     def _receive(self, line: bytes) -> None:
         message = json.loads(line)
@@ -2433,18 +2466,20 @@ def _tell(handler: Callable[[_Told], None], what: _Told, complaint: str) -> None
 # The worker, for asyncio
 
 _FIRST = 1000
-"""Maximum number of concurrent loads of `load_all` while loads end."""
+"""Maximum number of rows that `load_all` has read and not yielded, while loads end."""
 _FEW = 50
-"""The number of ended loads in half a second below which `load_all` assumes that loads wait for servers that do not answer."""
+"""The number of ended loads in a turn below which `load_all` assumes that loads wait for servers that do not answer."""
 _TURN = 0.5
 """Seconds after which `load_all` looks at the number of ended loads."""
+_PER_HOST = 64
+"""The number of loads that `load_all` has in flight for a host that ends none."""
 _Key = TypeVar("_Key")
 
 
 class _Window:
-    """The number of loads that `load_all` may have under way.
+    """The number of rows that `load_all` may have read and not yielded.
 
-    A thousand loads are enough if loads end. If hardly any load ends, because servers do not answer, more loads begin, so that other
+    A thousand rows are enough if loads end. If hardly any load ends, because servers do not answer, more rows are read, so that other
     servers need not wait.
     """
 
@@ -2459,27 +2494,130 @@ class _Window:
     def note_end(self) -> None:
         self._ended += 1
 
-    def adapt(self, pending: int, has_ended: bool) -> None:
-        """Called before loads begin. `has_ended` tells whether ended loads wait for the caller."""
+    def adapt(self, unended: int, has_ended: bool) -> None:
+        """Called before rows are read. `has_ended` tells whether ended loads wait for the caller."""
         now = time.monotonic()
         if now - self._looked <= _TURN:
             return
         if has_ended:
             self.limit = min(self._most, _FIRST)
         elif self._ended < _FEW:
-            self.limit = min(self._most, pending + _FIRST)
+            self.limit = min(self._most, unended + _FIRST)
         self._ended, self._looked = 0, now
 
 
-def _items(urls: Iterable[Any]) -> Iterator[tuple[Any, str, Mapping[str, Any]]]:
-    """The key, the URL and the parameters of each item of `load_all`."""
+class _Row(NamedTuple):
+    key: Any
+    url: str
+    params: Mapping[str, Any]
+    host: str
+    """The beginning of the URL, up to its path."""
+
+
+class _Host:
+    """The loads for a host. Beyond `_PER_HOST`, it has as many in flight as it has ended in this turn and in the last one.
+
+    So the queue of a slow host stays in the list, and that of a fast one doubles with each round trip.
+    """
+
+    __slots__ = ("in_flight", "held", "_turn", "_ended", "_ended_before")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.held: deque[_Row] = deque()
+        self._turn = self._ended = self._ended_before = 0
+
+    @property
+    def has_room(self) -> bool:
+        return self.in_flight < _PER_HOST + self._ended + self._ended_before
+
+    def note_end(self) -> None:
+        self.in_flight -= 1
+        turn = int(time.monotonic() / _TURN)
+        if turn > self._turn:
+            self._ended, self._ended_before = 0, self._ended if turn == self._turn + 1 else 0
+            self._turn = turn
+        self._ended += 1
+
+
+class _Rows:
+    """The rows of `load_all`: those in flight, those held until their host has room, and failed ones for the next pass."""
+
+    def __init__(self, urls: Iterable[Any], at_once: int, passes: int, counts: Optional[Counter[str]]) -> None:
+        self._left = _rows(urls)
+        self._window = _Window(at_once)
+        self._passes = passes
+        self._counts = Counter() if counts is None else counts
+        self._hosts: dict[str, _Host] = {}
+        self._ready: deque[_Row] = deque()
+        self._again: list[_Row] = []
+        self.in_flight = 0
+        self.unended = 0
+        """The number of rows that are in flight or held."""
+
+    @property
+    def room(self) -> int:
+        """The number of rows that may begin if the list has as many, and their hosts have room."""
+        return len(self._ready) + self._window.limit - self.unended
+
+    def take(self, most: float, has_ended: bool) -> list[_Row]:
+        """The rows whose loads begin now. At most so many rows are read from the list."""
+        self._window.adapt(self.unended, has_ended)
+        rows = [self._ready.popleft() for _ in range(int(min(most, len(self._ready))))]
+        for row in itertools.islice(self._left, int(max(min(most - len(rows), self._window.limit - self.unended), 0))):
+            self.unended += 1
+            host = self._hosts.get(row.host)
+            if host is None:
+                host = self._hosts[row.host] = _Host()
+            if host.has_room:
+                host.in_flight += 1
+                rows.append(row)
+            else:
+                host.held.append(row)
+        self.in_flight += len(rows)
+        if self.unended == 0 and self._again:
+            self._left, self._again = iter(self._again), []
+            self._passes -= 1
+            return self.take(most, has_ended)
+        return rows
+
+    def end(self, row: _Row, outcome: Union[Image, BaseException]) -> bool:
+        """Whether the outcome is the last one of the row. Raises a fault of the run."""
+        host = self._hosts[row.host]
+        host.note_end()
+        while host.held and host.has_room:
+            host.in_flight += 1
+            self._ready.append(host.held.popleft())
+        if host.in_flight == 0:
+            del self._hosts[row.host]
+        self._window.note_end()
+        self.in_flight -= 1
+        self.unended -= 1
+        if isinstance(outcome, Image):
+            self._counts["loaded"] += 1
+            return True
+        if not isinstance(outcome, ImageWorkerError) or not outcome.is_about_row:
+            raise outcome
+        if outcome.may_pass and self._passes > 1:
+            self._again.append(row)
+            return False
+        self._counts[outcome.kind] += 1
+        return True
+
+
+def _rows(urls: Iterable[Any]) -> Iterator[_Row]:
     for item in _checked(urls):
         key, load = item if isinstance(item, tuple) else (item, item)
+        params: Mapping[str, Any] = {}
         if isinstance(load, Mapping):
-            params = dict(load)
-            yield key, params.pop("url"), params
-        else:
-            yield key, load, {}
+            params = {name: value for name, value in load.items() if name != "url"}
+            load = load["url"]
+        yield _Row(key, load, params, load[: load.find("/", 8)] if isinstance(load, str) else "")
+
+
+def _is_passing(fault: ImageWorkerError) -> bool:
+    """Whether the load of a row may succeed in a moment, such as with another worker, after a fault of the run."""
+    return not isinstance(fault, InvalidParams) and (fault.retryable or not isinstance(fault, WorkerExited))
 
 
 def _checked(urls: Iterable[Any]) -> Iterable[Any]:
@@ -2510,6 +2648,7 @@ class ImageWorker:
         self._on_exit = settings.get("on_exit")
         self._max_restarts = 5 if restarts is None else restarts
         self._longest_pause = 10.0 if pause is None else pause
+        self._deadline = settings.get("deadline")
         self._configured: dict[str, Any] = {}
         """The options that `configure` has set."""
         self._loop: Optional[asyncio.AbstractEventLoop] = None
@@ -2623,6 +2762,70 @@ class ImageWorker:
         image: Image = await self._call("load", request, on_event, self._made_image)
         return image
 
+    async def load_row(self, url: str, *, deliver: Optional[Deliver] = None, **params: Unpack[LoadParams]) -> Image:
+        """Loads a row of a list. Unlike `load`:
+
+        - A load that ended with its worker, or that another fault of the run has ended, is sent again, four times in 1.5 seconds.
+        - While the worker's queue is full, the row waits.
+        - `deadline` begins with the transfer, and not with the time in the queue. The default is the `deadline` of the worker's settings.
+        - A row that fails as an earlier one with the same URL has the kind of that failure, and not `recentlyFailed`.
+
+        An error is about the row, or a fault of the run: see `ImageWorkerError.is_about_row`.
+        """
+        pauses = iter((0.1, 0.2, 0.4, 0.8))
+        while True:
+            try:
+                try:
+                    return await self._load_in_time(url, deliver, params)
+                except RecentlyFailed as error:
+                    raise await self._first_failure(error, url) from None
+            except ImageWorkerError as error:
+                pause = error.retry_after or 1 if isinstance(error, Overloaded) else next(pauses, None)
+                if error.is_about_row or pause is None or self._is_closed or not _is_passing(error):
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _first_failure(self, error: RecentlyFailed, url: str) -> ImageWorkerError:
+        """The failure that the worker remembers. It may forget it before it is asked: then the error itself."""
+        kind: Optional[str] = "http" if "status" in error.data else (await self.query(url=url)).failure
+        data = {name: value for name, value in error.data.items() if name != "retryAfterMs"}
+        return ImageWorkerError.of({"code": error.code, "message": str(error), "data": {**data, "kind": kind}}) if kind else error
+
+    async def _load_in_time(self, url: str, deliver: Optional[Deliver], params: LoadParams) -> Image:
+        """Loads an image with a deadline that begins with the transfer. If the next attempt would be too late, the load ends before it."""
+        given = params.get("deadline")
+        deadline = self._deadline if given is None else given
+        if not deadline or not _milliseconds(deadline, "deadline"):
+            return await self.load(url, deliver=deliver, **params)
+        timer: Optional[asyncio.TimerHandle] = None
+        ends: list[dict[str, Any]] = []
+
+        def end(**data: Any) -> None:
+            ends.append({"kind": "timeout", "retryable": False, "url": url, "phase": "deadline", **data})
+            loading.cancel()
+
+        def note(event: LoadEvent) -> None:
+            nonlocal timer
+            if timer is None:
+                timer = loop.call_later(deadline, end)
+            elif isinstance(event, Retrying) and loop.time() + event.delay > timer.when():
+                end(retryAfterMs=round(event.delay * 1000))
+            if self._on_event is not None:
+                self._on_event(event)
+
+        loop = asyncio.get_running_loop()
+        own: Any = {**params, "deadline": 0, "events": sorted({"started", "retrying", *(params.get("events") or ())})}
+        loading = asyncio.ensure_future(self.load(url, deliver=deliver, on_event=note, **own))
+        try:
+            return await loading
+        except asyncio.CancelledError:
+            if not ends:
+                raise
+            raise LoadTimeout(f"the load took longer than {deadline} s", ends[0]) from None
+        finally:
+            if timer is not None:
+                timer.cancel()
+
     async def load_events(
         self, url: str, *, deliver: Optional[Deliver] = None, **params: Unpack[LoadParams]
     ) -> AsyncGenerator[Union[LoadEvent, Completed], None]:
@@ -2647,8 +2850,7 @@ class ImageWorker:
         urls: Iterable[str],
         *,
         deliver: Optional[Literal["path"]] = None,
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> AsyncGenerator[Tuple[str, Union[FileImage, ImageWorkerError]], None]: ...
 
     @overload
@@ -2657,13 +2859,12 @@ class ImageWorker:
         urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
         *,
         deliver: Optional[Literal["path"]] = None,
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> AsyncGenerator[Tuple[_Key, Union[FileImage, ImageWorkerError]], None]: ...
 
     @overload
     def load_all(
-        self, urls: Iterable[str], *, deliver: Optional[Deliver], at_once: int = 20_000, **params: Unpack[LoadParams]
+        self, urls: Iterable[str], *, deliver: Optional[Deliver], **params: Unpack[ListParams]
     ) -> AsyncGenerator[Tuple[str, Union[Image, ImageWorkerError]], None]: ...
 
     @overload
@@ -2672,54 +2873,56 @@ class ImageWorker:
         urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
         *,
         deliver: Optional[Deliver],
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> AsyncGenerator[Tuple[_Key, Union[Image, ImageWorkerError]], None]: ...
 
     async def load_all(
-        self, urls: Iterable[Any], *, deliver: Optional[Deliver] = None, at_once: int = 20_000, **params: Unpack[LoadParams]
+        self,
+        urls: Iterable[Any],
+        *,
+        deliver: Optional[Deliver] = None,
+        at_once: int = 20_000,
+        passes: int = 2,
+        counts: Optional[Counter[str]] = None,
+        **params: Unpack[LoadParams],
     ) -> AsyncGenerator[Any, None]:
-        """Loads many URLs and yields each with its image or error, in the order in which the loads end.
+        """Loads the rows of a list by `load_row` and yields each once, with its image or error, in the order in which the loads end.
 
-        An item is a URL, or a pair of a key and a URL, or a pair of a key and a LoadItem with parameters of its own. A URL is its own key.
-        A thousand loads are under way. If hardly any load ends, because servers do not answer, there may be up to `at_once`. `urls` is
-        read only as loads begin, on the event loop: it must not wait.
+        A row is a URL, or a pair of a key and a URL, or a pair of a key and a LoadItem with parameters of its own. A URL is its own key.
+        A fault of the run is raised: see `ImageWorkerError.is_about_row`. Rows that fail and may pass are tried again at the end, in
+        `passes` - 1 further passes. `counts` gets the number of rows by kind of error, and of images as `loaded`.
+
+        Usually a thousand rows are read and not yielded. If hardly any load ends, because servers do not answer, there may be up to
+        `at_once`. A slow host has few loads in flight. `urls` is read only as loads begin, on the event loop: it must not wait.
         """
-        window = _Window(at_once)
-        ended: asyncio.Queue[tuple[Any, Union[Image, BaseException]]] = asyncio.Queue()
-        left = _items(urls)
+        rows = _Rows(urls, at_once, passes, counts)
+        ended: asyncio.Queue[tuple[_Row, Union[Image, BaseException]]] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
 
-        async def load(key: Any, url: str, own: Mapping[str, Any]) -> None:
-            merged: Any = {**params, **own}
+        async def load(row: _Row) -> None:
+            merged: Any = {**params, **row.params}
             try:
-                ended.put_nowait((key, await self.load(url, deliver=deliver, **merged)))
+                ended.put_nowait((row, await self.load_row(row.url, deliver=deliver, **merged)))
             except Exception as error:
-                ended.put_nowait((key, error))
+                ended.put_nowait((row, error))
 
         try:
-            pending = 0
             while True:
-                window.adapt(pending, not ended.empty())
-                for key, url, own in itertools.islice(left, max(window.limit - pending, 0)):
-                    task = asyncio.ensure_future(load(key, url, own))
+                for row in rows.take(math.inf, not ended.empty()):
+                    task = asyncio.ensure_future(load(row))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
-                    pending += 1
-                if pending == 0:
+                if rows.in_flight == 0:
                     return
                 if ended.empty():
                     try:
-                        key, outcome = await asyncio.wait_for(ended.get(), _TURN)
+                        row, outcome = await asyncio.wait_for(ended.get(), _TURN)
                     except asyncio.TimeoutError:
                         continue
                 else:
-                    key, outcome = ended.get_nowait()
-                pending -= 1
-                window.note_end()
-                if not isinstance(outcome, (Image, ImageWorkerError)):
-                    raise outcome
-                yield key, outcome
+                    row, outcome = ended.get_nowait()
+                if rows.end(row, outcome):
+                    yield row.key, outcome
         finally:
             for task in tasks:
                 task.cancel()
@@ -2802,6 +3005,7 @@ class ImageWorker:
         request = _wire(Options, options, "configure")
         answer = await self._call("configure", request)
         self._configured.update(request)
+        self._deadline = options.get("deadline", self._deadline)
         return _parsed(Options, answer)
 
     async def start_trace(self, path: StrPath, *, limit: Optional[int] = None) -> Trace:
@@ -3002,6 +3206,7 @@ class BlockingImageWorker:
             thread.join()
 
     load = _waiting(ImageWorker.load)
+    load_row = _waiting(ImageWorker.load_row)
     prefetch = _waiting(ImageWorker.prefetch)
     cancel = _waiting(ImageWorker.cancel)
     prioritize = _waiting(ImageWorker.prioritize)
@@ -3040,8 +3245,7 @@ class BlockingImageWorker:
         urls: Iterable[str],
         *,
         deliver: Optional[Literal["path"]] = None,
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> Generator[Tuple[str, Union[FileImage, ImageWorkerError]], None, None]: ...
 
     @overload
@@ -3050,13 +3254,12 @@ class BlockingImageWorker:
         urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
         *,
         deliver: Optional[Literal["path"]] = None,
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> Generator[Tuple[_Key, Union[FileImage, ImageWorkerError]], None, None]: ...
 
     @overload
     def load_all(
-        self, urls: Iterable[str], *, deliver: Optional[Deliver], at_once: int = 20_000, **params: Unpack[LoadParams]
+        self, urls: Iterable[str], *, deliver: Optional[Deliver], **params: Unpack[ListParams]
     ) -> Generator[Tuple[str, Union[Image, ImageWorkerError]], None, None]: ...
 
     @overload
@@ -3065,59 +3268,54 @@ class BlockingImageWorker:
         urls: Iterable[Tuple[_Key, Union[str, LoadItem]]],
         *,
         deliver: Optional[Deliver],
-        at_once: int = 20_000,
-        **params: Unpack[LoadParams],
+        **params: Unpack[ListParams],
     ) -> Generator[Tuple[_Key, Union[Image, ImageWorkerError]], None, None]: ...
 
     def load_all(
-        self, urls: Iterable[Any], *, deliver: Optional[Deliver] = None, at_once: int = 20_000, **params: Unpack[LoadParams]
+        self,
+        urls: Iterable[Any],
+        *,
+        deliver: Optional[Deliver] = None,
+        at_once: int = 20_000,
+        passes: int = 2,
+        counts: Optional[Counter[str]] = None,
+        **params: Unpack[LoadParams],
     ) -> Generator[Any, None, None]:
-        """Loads many URLs and yields each with its image or error, in the order in which the loads end.
+        """As in ImageWorker. `urls` is read on the caller's thread, and may wait."""
+        rows = _Rows(urls, at_once, passes, counts)
+        ended: queue.SimpleQueue[tuple[_Row, Union[Image, BaseException]]] = queue.SimpleQueue()
 
-        An item is a URL, or a pair of a key and a URL, or a pair of a key and a LoadItem with parameters of its own. A URL is its own key.
-        A thousand loads are under way. If hardly any load ends, because servers do not answer, there may be up to `at_once`. `urls` is
-        read only as loads begin, on the caller's thread.
-        """
-        window = _Window(at_once)
-        ended: queue.SimpleQueue[tuple[Any, Union[Image, BaseException]]] = queue.SimpleQueue()
-
-        async def load(worker: ImageWorker, key: Any, url: str, own: Mapping[str, Any]) -> None:
-            merged: Any = {**params, **own} if own else params
+        async def load(worker: ImageWorker, row: _Row) -> None:
+            merged: Any = {**params, **row.params} if row.params else params
             try:
-                ended.put((key, await worker.load(url, deliver=deliver, **merged)))
+                ended.put((row, await worker.load_row(row.url, deliver=deliver, **merged)))
             except BaseException as error:
-                ended.put((key, error))
+                ended.put((row, error))
 
-        async def load_some(worker: ImageWorker, some: list[tuple[Any, str, Mapping[str, Any]]]) -> None:
-            await asyncio.gather(*(load(worker, *item) for item in some))
+        async def load_some(worker: ImageWorker, some: list[_Row]) -> None:
+            await asyncio.gather(*(load(worker, row) for row in some))
 
-        left = _items(urls)
-        pending = 0
         begun: list[Future[None]] = []
         try:
             while True:
-                window.adapt(pending, not ended.empty())
-                # A piece has as many URLs as loads are under way: handing over a piece costs more than a load from the cache. If `urls`
+                # A piece has as many rows as loads are in flight: handing over a piece costs more than a load from the cache. If `urls`
                 # is slow to read, neither the first loads nor ended loads must wait for a large piece.
-                if ended.empty() or pending <= window.limit // 2:
-                    some = list(itertools.islice(left, max(min(max(pending, 1), window.limit - pending), 0)))
+                if ended.empty() or rows.room >= rows.in_flight:
+                    unended = rows.unended
+                    some = rows.take(max(rows.in_flight, 1), not ended.empty())
                     if some:
                         begun = [future for future in begun if not future.done()]
                         begun.append(self._begin(functools.partial(load_some, some=some)))
-                        pending += len(some)
-                        if ended.empty():
-                            continue
-                if pending == 0:
+                    if rows.unended > unended and ended.empty():
+                        continue
+                if rows.in_flight == 0:
                     return
                 try:
-                    key, outcome = ended.get(timeout=_TURN)
+                    row, outcome = ended.get(timeout=_TURN)
                 except queue.Empty:
                     continue
-                pending -= 1
-                window.note_end()
-                if not isinstance(outcome, (Image, ImageWorkerError)):
-                    raise outcome
-                yield key, outcome
+                if rows.end(row, outcome):
+                    yield row.key, outcome
         finally:
             for future in begun:
                 future.cancel()

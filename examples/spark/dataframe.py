@@ -11,7 +11,6 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from partitions import by_origin, ship
 
-from bulk.outcomes import failure_of
 from imageworker import BlockingImageWorker, ImageWorkerError
 
 __all__ = ["by_origin", "load_column"]
@@ -55,5 +54,5 @@ def load_batches(batches: Iterable[Any], url_column: str, settings: Mapping[str,
 
 def columns_of(result: Any) -> Mapping[str, Any]:
     if isinstance(result, ImageWorkerError):
-        return {"error": failure_of(result).kind}
+        return {"error": result.kind}
     return {"image": result.data, "width": result.width, "height": result.height, "format": result.format}

@@ -58,4 +58,4 @@ def load_partition(number: int, lines: Iterable[str], out: str, options: Sequenc
         if path.stat().st_size:
             own = [f"{option}/{number:05}" if option.startswith("--staging=") else option for option in options]
             done = main([str(path), f"{out}/{number:05}", "--format=webdataset", *own], waits=True)
-            yield {"loaded": done.loaded, "failed": done.failed, "before": done.before, "failures": done.failures.wire}
+            yield {"loaded": done.loaded, "failed": done.failed, "before": done.before, "failures": done.failures.kinds}
