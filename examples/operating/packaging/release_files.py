@@ -57,9 +57,9 @@ def put_text(text: str, target: Path, mode: int = 0o644) -> None:
     target.chmod(mode)
 
 
-def put_binaries(release: Release, folder: Path, *run_path: str) -> None:
-    """Copies both binaries without symbols. `run_path` is what patchelf does with their run path."""
+def put_binaries(release: Release, folder: Path) -> None:
+    """Copies the binaries without symbols, and without the places of the toolchain's libraries, which they do not use."""
     for name in BINARIES:
         put(release.build / name, folder / name)
         subprocess.run(["strip", folder / name], check=True)
-        subprocess.run(["patchelf", *run_path, folder / name], check=True)
+        subprocess.run(["patchelf", "--remove-rpath", folder / name], check=True)
