@@ -56,10 +56,10 @@ public func pathOfThisExecutable() -> String? {
   #endif
 }
 
-/// The path of a file that a release brings beside the program, for systems that lack it; nil if there is none.
+/// The path of a file or folder that a release brings beside the program; nil if there is none.
 public func pathInRelease(_ name: String) -> String? {
   guard let program = pathOfThisExecutable(), let slash = program.lastIndex(of: "/") else { return nil }
-  let path = "\(program[...slash])share/\(name)"
+  let path = "\(program[...slash])\(name)"
   return access(path, R_OK) == 0 ? path : nil
 }
 

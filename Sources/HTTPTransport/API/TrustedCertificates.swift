@@ -18,7 +18,7 @@ public struct TrustedCertificates {
   /// - Parameter environment: the value of a variable.
   public init(environment: (String) -> String?) {
     self.init(
-      environment: environment, isReadable: { access($0, R_OK) == 0 }, inRelease: pathInRelease("ca-certificates.crt"))
+      environment: environment, isReadable: { access($0, R_OK) == 0 }, inRelease: pathInRelease("share/ca-certificates.crt"))
   }
 
   init(environment: (String) -> String?, isReadable: (String) -> Bool, inRelease: String? = nil) {

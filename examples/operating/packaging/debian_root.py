@@ -10,10 +10,13 @@ from typing import List
 
 from release_files import Stop
 
-NAMES = {"12": "bookworm", "13": "trixie"}
+VERSIONS = {
+    "12": ("bookworm", "libgcc-12-dev libstdc++-12-dev"),
+    "13": ("trixie", "binutils-gold libgcc-14-dev libstdc++-14-dev"),
+}
+"""The name of each Debian, and its packages that the Swift toolchain needs."""
 MIRROR = "http://deb.debian.org"
-PACKAGES = "python3 libc6-dev libgcc-12-dev libstdc++-12-dev libxml2 libsqlite3-0 libedit2 libncurses6 libcurl4 tzdata".split()
-"""Packages that the Swift toolchain needs."""
+PACKAGES = "binutils git libc6-dev libcurl4 libedit2 libncurses6 libsqlite3-0 libxml2 python3 tzdata"
 UPDATE = """
 apt-get update -qq
 apt-get upgrade -qq --yes
@@ -25,15 +28,15 @@ def create(root: Path, version: str) -> None:
     """Installs a Debian with its security updates, unless the folder has one that is complete."""
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         raise Stop("a release is built in a Debian of its own, which needs root and debootstrap; --build packs a build of yours")
+    name, packages = VERSIONS[version]
     if not (root / "created").exists():
         shutil.rmtree(root, ignore_errors=True)
         root.parent.mkdir(parents=True, exist_ok=True)
-        name = NAMES[version]
         subprocess.run(["debootstrap", "--variant=minbase", name, root, f"{MIRROR}/debian"], check=True, stdout=subprocess.DEVNULL)
         with (root / "etc/apt/sources.list").open("a") as sources:
             sources.write(f"deb {MIRROR}/debian-security {name}-security main\n")
         (root / "created").touch()
-    run(root, "sh", "-ec", UPDATE, " ".join(PACKAGES))
+    run(root, "sh", "-ec", UPDATE, f"{PACKAGES} {packages}")
 
 
 def run(root: Path, *command: str, folders: List[Path] = []) -> None:

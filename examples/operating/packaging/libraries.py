@@ -14,6 +14,8 @@ LINKERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 """glibc's dynamic linkers by architecture, as Sources/CStart/start.c names them."""
 MODULES = ("vips-heif.so", "vips-jxl.so")
 """The modules of libvips that the codec opens, see Sources/Codec/Process/Library.swift."""
+PLUGINS = ("libheif-libde265.so",)
+"""The plugins of libheif that read HEIC. libheif has had plugins since version 1.16."""
 
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:
@@ -48,6 +50,12 @@ def modules(libraries: Iterable[Path]) -> List[Path]:
     if len({path.parent for path in found}) > 1:
         raise Stop(f"the modules of more than one libvips are installed: {', '.join(map(str, found))}")
     return found
+
+
+def plugins(libraries: Iterable[Path]) -> List[Path]:
+    """libheif looks for them in a folder that the environment names, see DecoderProcess.swift."""
+    heif = next(path for path in libraries if path.name.startswith("libheif.so."))
+    return [path for name in PLUGINS for path in heif.parent.glob(f"libheif/plugins/{name}")]
 
 
 def owners(files: Iterable[Path]) -> Dict[Path, str]:

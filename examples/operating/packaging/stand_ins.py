@@ -108,7 +108,7 @@ def build(library: Path, code: List[str], versions: Dict[str, List[str]], target
     script.unlink()
 
 
-def left_out(libraries: Iterable[str]) -> str:
+def left_out(libraries: List[str]) -> str:
     """The text of LEFT-OUT.txt."""
     lines = [
         "Libraries of which only the names are here, since a library of this release refers to them. The worker never",

@@ -33,7 +33,7 @@ def put_programs(release: Release, folder: Path, work: Path) -> None:
     for name in FONT_FILES:
         put(FONTS / name, folder / "share/fonts" / name)
     put_notices(packages | {"ca-certificates", "fonts-dejavu-core"}, folder / "notices")
-    check = [folder / "imageworker", "--self-test", "--cache-dir", work / "cache"]
+    check = [f"{folder}/imageworker", "--self-test", "--cache-dir", f"{work}/cache"]
     ended = subprocess.run(check, stdout=subprocess.PIPE, text=True)
     if ended.returncode != 0 or "warning  formats" in ended.stdout:
         raise Stop(f"the packed worker does not work:\n{ended.stdout}")
@@ -69,13 +69,15 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
     """Returns the packages that the libraries come from."""
     binaries = [release.build / name for name in BINARIES]
     modules = libraries.modules(libraries.loaded_by(binaries))
-    loaded = libraries.loaded_by([*binaries, *modules])
-    needed = libraries.needed_by([*binaries, *modules], loaded) | set(modules)
+    plugins = libraries.plugins(libraries.loaded_by(modules))
+    opened = [*modules, *plugins]
+    places = {module: module.parent.name for module in modules}
+    places.update((plugin, "libheif-plugins") for plugin in plugins)
+    needed = libraries.needed_by([*binaries, *opened], libraries.loaded_by([*binaries, *opened])) | set(opened)
     whole = {library for library in needed if not is_left_out(library.name)}
     owners = libraries.owners(whole)
     for library in needed:
-        place = f"{library.parent.name}/{library.name}" if library in modules else library.name
-        target = folder / "lib" / place
+        target = folder / "lib" / places.get(library, "") / library.name
         target.parent.mkdir(parents=True, exist_ok=True)
         if library not in whole:
             put_stand_in(library, [*binaries, *whole], target)
@@ -86,7 +88,7 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
         target.chmod(0o644)
     if not (folder / "lib" / libraries.LINKERS[release.architecture]).is_file():
         raise Stop("the dynamic linker is not among the libraries")
-    put_text(left_out(library.name for library in needed - whole), folder / "notices/LEFT-OUT.txt")
+    put_text(left_out([library.name for library in needed - whole]), folder / "notices/LEFT-OUT.txt")
     return set(owners.values())
 
 
