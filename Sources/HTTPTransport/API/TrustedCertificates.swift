@@ -17,8 +17,8 @@ public struct TrustedCertificates {
 
   /// - Parameter environment: the value of a variable.
   public init(environment: (String) -> String?) {
-    self.init(
-      environment: environment, isReadable: { access($0, R_OK) == 0 }, inRelease: pathInRelease("share/ca-certificates.crt"))
+    let inRelease = pathInRelease("share/ca-certificates.crt")
+    self.init(environment: environment, isReadable: { access($0, R_OK) == 0 }, inRelease: inRelease)
   }
 
   init(environment: (String) -> String?, isReadable: (String) -> Bool, inRelease: String? = nil) {
