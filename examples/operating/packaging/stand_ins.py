@@ -24,6 +24,7 @@ LEFT_OUT = {
     "encoders of HEIC": ("libx265", "libkvazaar"),
     "windows, into which cairo could draw": ("libX11", "libXext", "libXrender", "libxcb", "libxcb-render", "libxcb-shm"),
     "mounted volumes, of which GIO could tell": ("libmount", "libselinux"),
+    "colours of GIFs, under the GPL: packaging/quantizer.c has the same functions": ("libimagequant",),
     "protocols and logins of libcurl other than HTTP": (
         "libldap", "liblber", "libldap-2.5", "liblber-2.5", "librtmp", "libssh2", "libgssapi_krb5",
     ),
@@ -62,6 +63,8 @@ def is_left_out(library: str) -> bool:
 
 def put_stand_in(library: Path, users: Iterable[Path], target: Path) -> None:
     """Writes a library of the same name with what the users take from it."""
+    if stem(library.name) == "libimagequant":
+        return compile_library(Path(__file__).parent / "quantizer.c", library, target, "-O2")
     wanted = {symbol.name for user in users for symbol in symbols(user) if symbol.section == "UND"}
     found: Dict[str, Symbol] = {}
     for symbol in symbols(library):
@@ -97,15 +100,19 @@ def put_converters(library: Path, target: Path, work: Path) -> None:
 def build(library: Path, code: List[str], versions: Dict[str, List[str]], target: Path) -> None:
     if not code:
         raise Stop(f"{library} is used by no packed library")
-    (name,) = re.findall(r"\(SONAME\).*\[(.*)\]", said("readelf", "--dynamic", "--wide", library)) or [library.name]
     source, script = target.with_suffix(".c"), target.with_suffix(".map")
     source.write_text("\n".join(code) + "\n", "utf-8")
     nodes = [f"{version} {{ global: {' '.join(f'{each};' for each in sorted(names))} }};\n" for version, names in sorted(versions.items())]
     script.write_text("".join(nodes), "utf-8")
-    options = ["-shared", "-nostdlib", "-fPIC", "-O1", "-fno-builtin", "-w", "-Wl,--build-id=none,--strip-all"]
-    subprocess.run(["clang", *options, f"-Wl,--soname={name},--version-script={script}", "-o", target, source], check=True)
+    compile_library(source, library, target, "-nostdlib", "-fno-builtin", "-w", f"-Wl,--version-script={script}")
     source.unlink()
     script.unlink()
+
+
+def compile_library(source: Path, library: Path, target: Path, *options: str) -> None:
+    (name,) = re.findall(r"\(SONAME\).*\[(.*)\]", said("readelf", "--dynamic", "--wide", library)) or [library.name]
+    every = ["-shared", "-fPIC", f"-Wl,--build-id=none,--strip-all,--soname={name}"]
+    subprocess.run(["clang", *every, *options, "-o", target, source], check=True)
 
 
 def left_out(libraries: List[str]) -> str:
