@@ -1,4 +1,4 @@
-"""What both packages are made from."""
+"""What the packages are made from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Union
+from typing import Sequence, Union
 
 
 class Stop(Exception):
@@ -23,6 +23,11 @@ class Release:
     time: int
     """The time of all packed files, in seconds since 1970."""
 
+    @property
+    def archive(self) -> str:
+        """The name of the archive, and of the folder in it."""
+        return f"imageworker-{self.version}-linux-{self.architecture}"
+
 
 BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
@@ -36,6 +41,25 @@ def put_guide(release: Release, protocol: Path, examples: Path) -> None:
         put(page, protocol / page.relative_to(pages))
     for client in {Path(client).parent for client in CLIENTS}:
         put(release.root / "examples" / client / "README.md", examples / client / "README.md")
+
+
+def put_package(release: Release, work: Path, package: Path) -> None:
+    """Writes `bin`, `guide` and `notices` of the wheel and of the package for npm, from the folder that is packed as the archive.
+
+    `bin` gets the worker and its files: all files of the archive except those that are named here.
+    """
+    archive = work / release.archive
+    others = ("README.txt", "SHA256SUMS", "clients", "notices", "protocol")
+    put_folder(archive, package / "bin", without=others)
+    put_folder(archive / "notices", package / "notices")
+    put_guide(release, package / "guide" / "protocol", package / "guide" / "clients")
+
+
+def put_folder(source: Path, target: Path, without: Sequence[str] = ()) -> None:
+    for path in source.rglob("*"):
+        place = path.relative_to(source)
+        if path.is_file() and place.parts[0] not in without:
+            put(path, target / place)
 
 
 def said(*command: Union[str, Path]) -> str:

@@ -18,7 +18,7 @@ need no run path of their own, and are packed as Debian ships them."""
 
 
 def pack(release: Release, floor: Tuple[int, ...], work: Path, output: Path) -> Path:
-    name = f"imageworker-{release.version}-linux-{release.architecture}"
+    name = release.archive
     folder = work / name
     put_binaries(release, folder, *RUN_PATH)
     packages = _put_libraries(release, folder / "lib")
