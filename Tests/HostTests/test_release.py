@@ -1,25 +1,31 @@
-"""Packs the built worker with examples/operating/release, and uses both packages in a bare Debian.
+"""Packs the built worker with examples/operating/release, uses archive and Debian package in a bare Debian, and installs the others.
 
-A bare Debian is what debootstrap installs: the package manager, and nothing that the worker needs. Takes about two minutes.
+A bare Debian is what debootstrap installs: the package manager, and nothing that the worker needs. Takes about four minutes.
 
     IMAGEWORKER=PATH python -m unittest test_release
 """
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
+import importlib.util
 import json
 import os
 import platform
 import re
 import shutil
 import subprocess
+import sys
 import unittest
+import zipfile
 from pathlib import Path
+from typing import Any, Union
 
 from package import ROOT
 from processes import children
-from release_packages import BINARIES, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
+from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
 from release_roots import Roots as Roots
 
 def content() -> Path:
@@ -43,6 +49,10 @@ class Packing(unittest.TestCase):
         version = run(WORKER, "--version").split()[1]
         self.assertTrue(packed(f"imageworker-{version}-linux-{platform.machine()}.tar.gz"))
         self.assertTrue(packed(f"imageworker_{version}_{run('dpkg', '--print-architecture').strip()}.deb"))
+        machine = platform.machine()
+        tags = f"py3-none-manylinux2014_{machine}.manylinux_2_17_{machine}.musllinux_1_1_{machine}"
+        self.assertTrue(packed(f"imageworker-{version}-{tags}.whl"))
+        self.assertRegex(packed("*.tgz").name, rf"^imageworker-{version}-npm-linux-(x64|arm64)\.tgz$")
 
     def test_a_folder_without_the_binaries_is_refused_in_one_line(self) -> None:
         ended = subprocess.run(
@@ -101,6 +111,146 @@ class Tarball(unittest.TestCase):
         self.assertEqual(packages - owners, set())
         self.assertIn("libvips42", packages)
         self.assertIn("GPL-2", [path.name for path in (notices / "common-licenses").iterdir()])
+
+
+def without_worker() -> dict[str, str]:
+    """An environment in which no worker is found."""
+    return {"PATH": "/usr/bin:/bin", "HOME": str(work()), "XDG_CACHE_HOME": str(work() / "cache")}
+
+
+def worker_files(folder: Path) -> dict[str, tuple[bytes, bool]]:
+    """The bytes of each file of the worker below a folder, and whether it can be executed."""
+    others = ("README.txt", "SHA256SUMS", "clients", "notices", "protocol")
+    files = [path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] not in others]
+    return {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK)) for path in files}
+
+
+class Wheel(unittest.TestCase):
+    """The packed("*.whl"), installed in a virtual environment."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = work() / "environment"
+        run(sys.executable, "-m", "venv", cls.folder)
+        cls.empty = sorted(cls.folder.rglob("*"))
+        run(cls.folder / "bin" / "pip", "install", "--no-index", packed("*.whl"))
+        (cls.installed,) = cls.folder.glob("lib/python3*/site-packages/imageworker")
+
+    folder: Path
+    empty: list[Path]
+    installed: Path
+
+    def python(self, *arguments: Union[str, Path], **options: Any) -> str:
+        return run(self.folder / "bin" / "python", *arguments, cwd=work(), env=without_worker(), **options)
+
+    def test_the_client_finds_the_worker_beside_it(self) -> None:
+        program = (
+            "import sys; from imageworker import BlockingImageWorker, find_worker\n"
+            "print(find_worker())\n"
+            "with BlockingImageWorker() as worker: print(worker.load(sys.argv[1], transform={'width': 30}).path)"
+        )
+        found, path = self.python("-c", program, DRAWING).splitlines()
+        self.assertEqual(found, str(self.installed / "bin" / "imageworker"))
+        self.assertTrue(Path(path).is_file())
+
+    def test_the_commands_start_the_worker_of_the_wheel(self) -> None:
+        command = self.folder / "bin" / "imageworker"
+        # A command that looked for the worker would find itself.
+        environment = {**without_worker(), "IMAGEWORKER": str(command), "PATH": f"{self.folder}/bin:/usr/bin:/bin"}
+        self.assertEqual(run(command, "--version", env=environment), run(WORKER, "--version"))
+        self.assertIn(str(self.installed / "bin" / "imageworker-codec"), self.python("-m", "imageworker", "--self-test"))
+
+    def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
+        self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
+        self.assertTrue((self.installed / "guide" / "clients" / "python" / "../../protocol/reference.md").exists())
+        self.assertEqual((self.installed / "notices" / "PACKAGES.txt").read_bytes(), (unpacked() / "notices" / "PACKAGES.txt").read_bytes())
+
+    def test_the_record_lists_all_files_with_their_hashes(self) -> None:
+        with zipfile.ZipFile(packed("*.whl")) as archive:
+            self.assertIsNone(archive.testzip())
+            (record,) = (name for name in archive.namelist() if name.endswith(".dist-info/RECORD"))
+            rows = [line.split(",") for line in archive.read(record).decode().splitlines()]
+            self.assertEqual([name for name, _, _ in rows], archive.namelist())
+            for name, digest, size in rows[:-1]:
+                data = archive.read(name)
+                expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+                self.assertEqual((digest, size), (f"sha256={expected}", str(len(data))), name)
+
+    def test_its_types_are_found(self) -> None:
+        if importlib.util.find_spec("mypy") is None:
+            raise unittest.SkipTest("there is no mypy here")
+        program = work() / "program.py"
+        program.write_text("from imageworker import BlockingImageWorker\n\nreveal_type(BlockingImageWorker().load('data:,').path)\n")
+        checked = run(sys.executable, "-m", "mypy", "--strict", "--python-executable", self.folder / "bin" / "python", program, cwd=work())
+        self.assertIn('Revealed type is "pathlib.Path"', checked)
+
+    def test_uninstall_leaves_nothing(self) -> None:
+        copy = work() / "copy"
+        run(sys.executable, "-m", "venv", copy)
+        empty = sorted(copy.rglob("*"))
+        run(copy / "bin" / "pip", "install", "--no-index", packed("*.whl"))
+        run(copy / "bin" / "pip", "uninstall", "--yes", "imageworker")
+        self.assertEqual(sorted(copy.rglob("*")), empty)
+
+
+class NpmPackage(unittest.TestCase):
+    """The package for npm, unpacked() as npm does it."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.project = work() / "project"
+        cls.installed = cls.project / "node_modules" / "imageworker"
+        cls.installed.mkdir(parents=True)
+        run("tar", "--extract", "--file", packed("*.tgz"), "--directory", cls.installed, "--strip-components=1")
+        cls.description = json.loads((cls.installed / "package.json").read_text())
+
+    project: Path
+    installed: Path
+    description: dict[str, Any]
+
+    def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
+        self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
+        self.assertTrue((self.installed / "guide" / "clients" / "node" / "../../protocol/reference.md").exists())
+        self.assertTrue((self.installed / "notices" / "PACKAGES.txt").exists())
+
+    def test_all_is_in_one_folder(self) -> None:
+        self.assertEqual({name.partition("/")[0] for name in run("tar", "--list", "--file", packed("*.tgz")).splitlines()}, {"package"})
+
+    def test_a_link_to_the_command_starts_the_worker(self) -> None:
+        ((name, path),) = self.description["bin"].items()
+        link = self.project / "node_modules" / ".bin" / name
+        link.parent.mkdir()
+        link.symlink_to(f"../imageworker/{path}")
+        self.assertEqual(run(link, "--version"), run(WORKER, "--version"))
+        self.assertIn(str(self.installed / "bin" / "imageworker-codec"), run(link, "--self-test", env=without_worker()))
+
+    def test_the_client_finds_the_worker_beside_it(self) -> None:
+        node = shutil.which("node")
+        if node is None:
+            raise unittest.SkipTest("there is no node here")
+        program = self.project / "program.mjs"
+        program.write_text(
+            'import { ImageWorker, findWorker } from "imageworker";\n'
+            "const worker = new ImageWorker();\n"
+            "const image = await worker.load(process.argv[2], { transform: { width: 30 } });\n"
+            "console.log(JSON.stringify([findWorker(), image.width, process.platform, process.arch]));\n"
+            "await worker.close();\n"
+        )
+        found, width, system, cpu = json.loads(run(node, program, DRAWING, env=without_worker()))
+        self.assertEqual((found, width), (str(self.installed / "bin" / "imageworker"), 30))
+        self.assertEqual((self.description["os"], self.description["cpu"]), ([system], [cpu]))
+
+    def test_tsc_finds_its_types(self) -> None:
+        if shutil.which("tsc") is None:
+            raise unittest.SkipTest("there is no tsc here")
+        program = self.project / "program.mts"
+        program.write_text(
+            'import { ImageWorker } from "imageworker";\n'
+            'const image = await new ImageWorker().load("data:,");\n'
+            "export const path: string = image.path;\n"
+        )
+        options = ["--noEmit", "--strict", "--target", "es2022", "--module", "node16", "--lib", "es2022,dom"]
+        self.assertEqual(run("tsc", *options, program, cwd=self.project), "")
 
 
 class DebianPackage(unittest.TestCase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import string
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Set
 import libraries
 from entry_point import use_own_linker
 from notices import put_notices
-from release_files import BINARIES, CLIENTS, Release, Stop, put, put_binaries, put_guide, put_text
+from release_files import BINARIES, CLIENTS, Release, Stop, put, put_binaries, put_guide, put_text, tar
 from stand_ins import is_left_out, left_out, put_converters, put_stand_in
 
 PACKAGING = Path(__file__).parent
@@ -40,9 +41,9 @@ def put_programs(release: Release, folder: Path, work: Path) -> None:
 
 
 def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
-    name = f"imageworker-{release.version}-linux-{release.architecture}"
+    name = release.archive
     folder = work / name
-    subprocess.run(["cp", "--archive", programs, folder], check=True)
+    shutil.copytree(programs, folder)
     for client in CLIENTS:
         put(release.root / "examples" / client, folder / "clients" / client)
     put_guide(release, folder / "protocol", folder / "clients")
@@ -52,17 +53,6 @@ def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
     archive = output / f"{name}.tar.gz"
     tar(release, folder, archive)
     return archive
-
-
-def tar(release: Release, folder: Path, archive: Path) -> None:
-    """Packs a folder so that the same files give the same bytes."""
-    with archive.open("wb") as file:
-        command = ["tar", "--create", "--format=gnu", "--sort=name", f"--mtime=@{release.time}"]
-        command += ["--owner=0", "--group=0", "--numeric-owner", f"--directory={folder.parent}", folder.name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            subprocess.run(["gzip", "--no-name", "-9"], stdin=process.stdout, stdout=file, check=True)
-        if process.returncode != 0:
-            raise Stop(f"tar ended with status {process.returncode}")
 
 
 def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
