@@ -37,6 +37,14 @@ RESULTS = {
 }  # fmt: skip
 """The functions that are called all the same, and what they return."""
 
+LARGE_ENCODINGS = (
+    "gb18030", "windows-936", "ibm-1383",  # GB 18030, GBK, GB 2312
+    "windows-950", "ibm-1375",  # Big5, Big5-HKSCS
+    "ibm-943_P15A", "euc-jp", "jisx-212",  # Shift_JIS, EUC-JP, ISO-2022-JP
+    "windows-949", "ibm-970",  # EUC-KR
+)  # fmt: skip
+"""ICU's tables of the multi-byte encodings of the Encoding standard (whatwg.org), see convrtrs.txt of ICU."""
+
 
 class Symbol(NamedTuple):
     size: int
@@ -84,13 +92,17 @@ def put_stand_in(library: Path, users: Iterable[Path], target: Path) -> None:
 
 
 def put_converters(library: Path, target: Path, work: Path) -> None:
-    """Writes libicudata with the tables of character encodings, which libxml2 uses for SVG, and without all else."""
+    """Writes libicudata with the tables of character encodings, which libxml2 uses for SVG, and without all else. Of the tables
+    of Chinese, Japanese and Korean, which are large, it has those of the web."""
     (data,) = (symbol for symbol in symbols(library) if re.fullmatch(r"icudt\d+_dat", symbol.name))
     whole, small = work / f"{data.name[:-4]}l.dat", work / "converters" / f"{data.name[:-4]}l.dat"
     small.parent.mkdir(exist_ok=True)
     whole.write_bytes((ctypes.c_char * data.size).in_dll(ctypes.CDLL(str(library)), data.name).raw)
     items = said("icupkg", "--list", whole).splitlines()
-    others = [item for item in items if not item.endswith(".cnv") and item != "cnvalias.icu"]
+    subprocess.run(["icupkg", "--extract", "*.cnv", "--destdir", work, whole], check=True)
+    tables = [name for name in items if name.endswith(".cnv")]
+    kept = {name for name in tables if (work / name).stat().st_size < 20_000 or name.startswith(LARGE_ENCODINGS)}
+    others = [item for item in items if item not in kept and item != "cnvalias.icu"]
     (work / "others.lst").write_text("".join(f"{item}\n" for item in others), "utf-8")
     subprocess.run(["icupkg", "--remove", work / "others.lst", whole, small], check=True)
     code = f'__asm__(".section .rodata; .globl {data.name}; .type {data.name}, %object; .balign 16; {data.name}: .incbin \\"{small}\\"");'
