@@ -113,8 +113,12 @@ extension Session {
 extension TraceRecorder {
   /// - Parameter path: `%p` in it is replaced by the process ID.
   static func open(_ path: String, limit: Int64, _ log: Log) throws(TraceError) -> TraceRecorder {
-    let pieces = path.split(separator: "%p", omittingEmptySubsequences: false)
-    let path = pieces.joined(separator: "\(getpid())")
+    var (rest, path) = (path[...], "")
+    while let place = rest.utf8.firstRange(ofPart: "%p".utf8) {
+      path += "\(rest[..<place.lowerBound])\(getpid())"
+      rest = rest[place.upperBound...]
+    }
+    path += rest
     let label = "imageworker \(Version.current) (\(getpid()))"
     return try TraceRecorder(path: path, limit: limit, label: label) { log.write(.traceFailed(path, $0)) }
   }
