@@ -1,6 +1,6 @@
-internal import Platform
 
 package import ImageCodec
+internal import Platform
 
 /// The message of libvips or libjpeg about a failure.
 package struct LibraryError: Error {

@@ -20,6 +20,7 @@ LEFT_OUT = {
         "libmatio", "libOpenEXR", "libfftw3", "libcfitsio", "libopenjp2", "libgsf-1", "libarchive", "libniftiio",
     ),
     "JBIG in TIFF, under the GPL: such a file is a decode error": ("libjbig",),
+    "compression of metadata in JPEG XL, which the decoder does not write": ("libbrotlienc",),
     "encoders of AV1 other than aom, and decoders other than dav1d": ("libSvtAv1Enc", "librav1e", "libgav1"),
     "encoders of HEIC": ("libx265", "libkvazaar"),
     "windows, into which cairo could draw": ("libX11", "libXext", "libXrender", "libxcb", "libxcb-render", "libxcb-shm"),
