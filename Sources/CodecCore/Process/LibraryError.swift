@@ -1,4 +1,3 @@
-
 package import ImageCodec
 internal import Platform
 
