@@ -98,6 +98,16 @@ class Roots(unittest.TestCase):
         root.mkdir()
         self.check(root)
 
+    def test_a_system_that_has_nothing_and_an_old_kernel(self) -> None:
+        root = work() / "root-old"
+        shutil.copytree(unpacked(), root / "worker")
+        command = [sys.executable, "-B", str(Path(__file__).with_name("old_kernel.py")), str(root), "/worker/imageworker"]
+        report = run(*command, "--self-test")
+        self.assertIn("landlock is missing", report)
+        self.assertNotIn("failed", report)
+        for name, answer in self.answers(command, thumbnails(("png",), deliver="data", store="none")).items():
+            self.assertIn("result", answer, name)
+
     def test_musl(self) -> None:
         self.needs("musl")
         self.check(musl())

@@ -113,12 +113,13 @@ extension Session {
 extension TraceRecorder {
   /// - Parameter path: `%p` in it is replaced by the process ID.
   static func open(_ path: String, limit: Int64, _ log: Log) throws(TraceError) -> TraceRecorder {
-    var (rest, path) = (path[...], "")
+    var pieces: [Substring] = []
+    var rest = path[...]
     while let place = rest.utf8.firstRange(ofPart: "%p".utf8) {
-      path += "\(rest[..<place.lowerBound])\(getpid())"
+      pieces.append(rest[..<place.lowerBound])
       rest = rest[place.upperBound...]
     }
-    path += rest
+    let path = (pieces + [rest]).joined(separator: "\(getpid())")
     let label = "imageworker \(Version.current) (\(getpid()))"
     return try TraceRecorder(path: path, limit: limit, label: label) { log.write(.traceFailed(path, $0)) }
   }
