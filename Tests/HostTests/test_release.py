@@ -28,6 +28,10 @@ from processes import children
 from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
 from release_roots import Roots as Roots
 
+def setUpModule() -> None:
+    work()
+
+
 def content() -> Path:
     """The files of the Debian package."""
     folder = work() / "content"

@@ -39,10 +39,10 @@ RESULTS = {
 """The functions that are called all the same, and what they return."""
 
 LARGE_ENCODINGS = (
-    "gb18030", "windows-936", "ibm-1383",  # GB 18030, GBK, GB 2312
-    "windows-950", "ibm-1375",  # Big5, Big5-HKSCS
+    "gb18030", "ibm-1386", "ibm-1383",  # GB 18030, GBK, GB 2312
+    "ibm-1373", "ibm-1375",  # Big5, Big5-HKSCS
     "ibm-943_P15A", "euc-jp", "jisx-212",  # Shift_JIS, EUC-JP, ISO-2022-JP
-    "windows-949", "ibm-970",  # EUC-KR
+    "ibm-1363_P11B", "ibm-970",  # EUC-KR
 )  # fmt: skip
 """ICU's tables of the multi-byte encodings of the Encoding standard (whatwg.org), see convrtrs.txt of ICU."""
 
@@ -105,7 +105,7 @@ def put_converters(library: Path, target: Path, work: Path) -> None:
     kept = {name for name in tables if (work / name).stat().st_size < 20_000 or name.startswith(LARGE_ENCODINGS)}
     others = [item for item in items if item not in kept and item != "cnvalias.icu"]
     (work / "others.lst").write_text("".join(f"{item}\n" for item in others), "utf-8")
-    subprocess.run(["icupkg", "--remove", work / "others.lst", whole, small], check=True)
+    subprocess.run(["icupkg", "--ignore-deps", "--remove", work / "others.lst", whole, small], check=True)
     code = f'__asm__(".section .rodata; .globl {data.name}; .type {data.name}, %object; .balign 16; {data.name}: .incbin \\"{small}\\"");'
     build(library, [code], {data.version: [data.name]}, target)
 
