@@ -62,12 +62,16 @@ static inline void crsvg_keep_font(const char *family) {
   }
 }
 
+/// See imageworker-codec/font_thread.c.
+void codec_start_font_thread(void);
+
 /// Draws an SVG over `pixels`, which are words of premultiplied alpha, red, green and blue. The SVG has no base URL, so
 /// that only references within it and `data:` URLs are resolved.
 ///
 /// Returns NULL, or an error text that must be freed with g_free.
 static inline char *crsvg_draw(const void *bytes, size_t length, crsvg_place place, void *pixels, int width,
                                int height) {
+  codec_start_font_thread();
   GError *error = NULL;
   char *wrong = NULL;
   GInputStream *stream = g_memory_input_stream_new_from_data(bytes, (gssize)length, NULL);

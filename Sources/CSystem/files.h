@@ -17,12 +17,24 @@
 #endif
 #endif
 
-/// Opens a file or directory below a directory, without opening what it contains: no link is followed, and no path leads
-/// out. Returns its descriptor, or -1.
-static inline int csystem_find_beneath(int directory, const char *path) {
+enum csystem_access {
+  /// Only the file's status can be read. A FIFO or a device is not opened.
+  CSYSTEM_FIND,
+  CSYSTEM_READ
+};
+
+static inline int csystem_flags(enum csystem_access access) {
+#ifdef O_PATH
+  if (access == CSYSTEM_FIND) return O_PATH | O_CLOEXEC;
+#endif
+  return O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+}
+
+/// Opens a file or directory below a directory: no link is followed, and no path leads out. Returns its descriptor, or -1.
+static inline int csystem_open_beneath(int directory, const char *path, enum csystem_access access) {
 #ifdef SYS_openat2
   struct open_how how = {
-      .flags = O_PATH | O_CLOEXEC,
+      .flags = csystem_flags(access),
       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
   };
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
@@ -32,16 +44,11 @@ static inline int csystem_find_beneath(int directory, const char *path) {
 #endif
 }
 
-/// Finds a file by a path. Links are followed.
-static inline int csystem_find(const char *path) {
-#ifdef O_PATH
-  return open(path, O_PATH | O_CLOEXEC);
-#else
-  return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-#endif
-}
+/// Opens a file. Links are followed.
+static inline int csystem_open(const char *path, enum csystem_access access) { return open(path, csystem_flags(access)); }
 
-/// Opens the regular file that `csystem_find` has found for reading. Returns its descriptor, or -1.
+/// Opens a regular file that was opened with CSYSTEM_FIND for reading. Returns its descriptor, or -1; ENOENT if /proc is
+/// not mounted.
 static inline int csystem_open_found(int found) {
 #ifdef O_PATH
   char path[32];

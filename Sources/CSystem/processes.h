@@ -1,7 +1,8 @@
 #pragma once
 
-// Starting a program that inherits only one socket, waiting for a child, and how this program was started.
+// Starting a program that inherits only one socket, waiting for a child.
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,16 +18,36 @@
 #endif
 
 #ifdef __linux__
-#include <sys/auxv.h>
-
-/// The path by which this program was started, as the system was given it; null if it does not tell.
-static inline const char *csystem_name_at_start(void) { return (const char *)getauxval(AT_EXECFN); }
+#include <sys/syscall.h>
 
 // glibc 2.34; hidden without _GNU_SOURCE.
 extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int) __attribute__((weak));
+
+/// Adds that all descriptors from 3 are closed. Without close_range(2), which is new in Linux 5.9, and without /proc,
+/// those below 1024 are.
+static inline int csystem_close_others(posix_spawn_file_actions_t *actions) {
+  enum { close_range = 436 };
+  int is_supported = syscall(close_range, ~0u, ~0u, 0) == 0 || access("/proc/self/fd", X_OK) == 0;
+  if (is_supported && posix_spawn_file_actions_addclosefrom_np)
+    return posix_spawn_file_actions_addclosefrom_np(actions, 3);
+  int result = 0;
+  for (int descriptor = 3; !result && descriptor < 1024; descriptor++)
+    result = posix_spawn_file_actions_addclose(actions, descriptor);
+  return result;
+}
 #endif
 
-/// Starts `path` with `socket` as its standard input and /dev/null as its output and error; nothing else is open.
+/// Returns a descriptor that reads as an empty file and cannot be written to, or -1 with errno. There may be no
+/// /dev/null.
+static inline int csystem_open_empty(void) {
+  int ends[2];
+  if (pipe(ends)) return -1;
+  close(ends[1]);
+  return ends[0];
+}
+
+/// Starts `path` with `socket` as its standard input, with an output and an error that cannot be written to, and with
+/// no other descriptor.
 ///
 /// Signals have their default handling, and those of the terminal do not reach the program. Returns an errno, or 0.
 static inline int csystem_spawn(pid_t *process, const char *path, char *const *arguments, char *const *environment,
@@ -53,13 +74,15 @@ static inline int csystem_spawn(pid_t *process, const char *path, char *const *a
 #endif
   posix_spawnattr_setflags(&attributes, flags);
   result = posix_spawn_file_actions_adddup2(&actions, socket, 0);
-  if (!result) result = posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  if (!result) result = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  int empty = csystem_open_empty();
+  if (!result && empty < 0) result = errno;
+  if (!result) result = posix_spawn_file_actions_adddup2(&actions, empty, 1);
+  if (!result) result = posix_spawn_file_actions_adddup2(&actions, empty, 2);
 #ifdef __linux__
-  if (!result && posix_spawn_file_actions_addclosefrom_np)
-    result = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  if (!result) result = csystem_close_others(&actions);
 #endif
   if (!result) result = posix_spawn(process, path, &actions, &attributes, arguments, environment);
+  if (empty >= 0) close(empty);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return result;

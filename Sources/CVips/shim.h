@@ -308,6 +308,9 @@ static inline void *cvips_region_row(VipsRegion *region, int y) { return VIPS_RE
 
 static inline void cvips_unref(void *object) { g_object_unref(object); }
 
+/// The longest side of an image. The macro calls a function since libvips 8.15.
+static inline int cvips_max_side(void) { return VIPS_MAX_COORD; }
+
 static inline gboolean cvips_has_operation(const char *name) { return vips_type_find("VipsOperation", name) != 0; }
 
 /// The path from which the dynamic linker loaded libvips; NULL if unknown.

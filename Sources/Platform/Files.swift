@@ -1,3 +1,7 @@
+#if os(Linux)
+  internal import CStart
+#endif
+
 extension stat {
   public var modificationTime: timespec {
     #if canImport(Darwin)
@@ -44,8 +48,19 @@ public func pathOfThisExecutable() -> String? {
     return String(cString: path)
   #else
     let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    return length > 0 ? String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+    if length > 0 { return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    // /proc is not mounted.
+    guard let path = realpath(cstart_name(), nil) else { return nil }
+    defer { free(path) }
+    return String(cString: path)
   #endif
+}
+
+/// The path of a file or folder that a release brings beside the program; nil if there is none.
+public func pathInRelease(_ name: String) -> String? {
+  guard let program = pathOfThisExecutable(), let slash = program.lastIndex(of: "/") else { return nil }
+  let path = "\(program[...slash])\(name)"
+  return access(path, R_OK) == 0 ? path : nil
 }
 
 /// The file name of a shared library of the system, such as `libheif.so.1`.

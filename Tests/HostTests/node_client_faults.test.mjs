@@ -6,7 +6,7 @@ import { getEventListeners } from "node:events";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync, closeSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 
 import { IncompatibleWorkerError, ImageWorker, InternalError, NetworkError, RequestError, WorkerExited, protocolVersion } from "../../examples/node/imageworker.mjs";
@@ -255,21 +255,32 @@ test("an answer that is not JSON ends its call", async () => {
   await fake.close();
 });
 
-test("findWorker skips a directory on the PATH", async () => {
-  const copy = join(folder, "copy.mjs");
-  copyFileSync(client, copy);
-  mkdirSync(join(folder, "1", "imageworker"), { recursive: true });
-  mkdirSync(join(folder, "2"));
-  const binary = join(folder, "2", "imageworker");
-  writeFileSync(binary, "");
-  chmodSync(binary, 0o755);
+test("findWorker looks in the order that its document tells", async () => {
+  const tree = join(folder, "tree");
+  const home = join(tree, "examples", "node");
+  const own = join(home, "bin", "imageworker");
+  const built = join(tree, ".build", "release", "imageworker");
+  const onPath = join(tree, "path", "imageworker");
+  mkdirSync(home, { recursive: true });
+  mkdirSync(join(tree, "directory", "imageworker"), { recursive: true });
+  copyFileSync(client, join(home, "imageworker.mjs"));
+  const { findWorker } = await import(join(home, "imageworker.mjs"));
   const { PATH, IMAGEWORKER } = process.env;
   delete process.env.IMAGEWORKER;
-  process.env.PATH = `${join(folder, "1")}:${join(folder, "2")}`;
+  process.env.PATH = `${join(tree, "directory")}:${join(tree, "path")}`;
   try {
-    assert.equal((await import(copy)).findWorker(), binary);
+    assert.throws(findWorker, { code: "ENOENT" });
+    for (const each of [onPath, built, own]) {
+      mkdirSync(dirname(each), { recursive: true });
+      writeFileSync(each, "", { mode: 0o755 });
+      assert.equal(findWorker(), each);
+    }
+    process.env.IMAGEWORKER = "/of/the/environment";
+    assert.equal(findWorker(), "/of/the/environment");
+    assert.equal(findWorker("/of/the/argument"), "/of/the/argument");
   } finally {
     process.env.PATH = PATH;
+    delete process.env.IMAGEWORKER;
     if (IMAGEWORKER !== undefined) process.env.IMAGEWORKER = IMAGEWORKER;
   }
 });

@@ -6,7 +6,7 @@ import json
 import select
 import subprocess
 import sys
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence
 
 from package import ROOT
 
@@ -26,7 +26,9 @@ class Origin:
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout
         ready = json.loads(self._output.readline())
-        self.url = f"http://{host}:{ready['port']}"
+        self.authority: Optional[str] = ready.get("ca")
+        """The file of the certificate to trust, with `--tls`."""
+        self.url = f"{'https' if self.authority else 'http'}://{host}:{ready['port']}"
         self.ports: list[int] = ready.get("ports", [ready["port"]])
         self.control = f"http://{host}:{ready['control']}"
 

@@ -517,13 +517,26 @@ class StartsAndEnds(AsyncFixture):
                 await loading
             self.assertFalse(exited.exception.retryable)
 
-    async def test_a_single_file_near_the_root_finds_the_worker_on_the_path(self) -> None:
-        binary = self.fake("")
-        binary.rename(self.folder / "imageworker")
-        environment = {name: value for name, value in os.environ.items() if name != "IMAGEWORKER"}
-        environment["PATH"] = str(self.folder)
-        with mock.patch.object(imageworker, "__file__", "/imageworker.py"), mock.patch.dict(os.environ, environment, clear=True):
-            self.assertEqual(imageworker.find_worker(), str(self.folder / "imageworker"))
+    async def test_the_worker_is_looked_for_in_the_order_that_the_document_tells(self) -> None:
+        def executable(path: Path) -> str:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(0o755)
+            return str(path)
+
+        home, path = self.folder / "examples" / "python", self.folder / "path"
+        environment = {"PATH": f"{self.folder / 'directory'}:{path}"}
+        (self.folder / "directory" / "imageworker").mkdir(parents=True)
+        with mock.patch.object(imageworker, "__file__", str(home / "imageworker.py")), mock.patch.dict(os.environ, environment, clear=True):
+            self.assertRaises(FileNotFoundError, imageworker.find_worker)
+            for each in (path / "imageworker", self.folder / ".build" / "release" / "imageworker", home / "bin" / "imageworker"):
+                expected = executable(each)
+                self.assertEqual(imageworker.find_worker(), expected)
+            os.environ["IMAGEWORKER"] = "/of/the/environment"
+            self.assertEqual(imageworker.find_worker(), "/of/the/environment")
+            self.assertEqual(imageworker.find_worker("/of/the/argument"), "/of/the/argument")
+            del os.environ["IMAGEWORKER"]
+            with mock.patch.object(imageworker, "__file__", "/imageworker.py"):
+                self.assertEqual(imageworker.find_worker(), str(path / "imageworker"))
 
     @unittest.skipIf(importlib.util.find_spec("uvloop") is None, "there is no uvloop here")
     def test_uvloop_and_a_fork_there(self) -> None:

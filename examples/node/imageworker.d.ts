@@ -938,7 +938,10 @@ export class IncompatibleWorkerError extends LifecycleError {
 
 // The worker
 
-/** The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH. Else it throws. */
+/**
+ * The worker to start: the argument, else $IMAGEWORKER, else that of the npm package, else the source tree's release build, else
+ * $PATH. If there is none, it throws.
+ */
 export function findWorker(binary?: string): string;
 
 export interface CallOptions {

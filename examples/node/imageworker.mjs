@@ -372,13 +372,16 @@ function withPaths(outputs) {
 
 // One worker process
 
-/** The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH. Else it throws. */
+/**
+ * The worker to start: the argument, else $IMAGEWORKER, else that of the npm package, else the source tree's release build, else
+ * $PATH. If there is none, it throws.
+ */
 export function findWorker(binary) {
   const chosen = binary || process.env.IMAGEWORKER;
   if (chosen) return chosen;
-  const built = fileURLToPath(new URL("../../.build/release/imageworker", import.meta.url));
+  const own = ["bin/imageworker", "../../.build/release/imageworker"].map((place) => fileURLToPath(new URL(place, import.meta.url)));
   const directories = (process.env.PATH ?? "").split(delimiter).filter(Boolean);
-  for (const candidate of [built, ...directories.map((directory) => join(directory, "imageworker"))]) {
+  for (const candidate of [...own, ...directories.map((directory) => join(directory, "imageworker"))]) {
     try {
       accessSync(candidate, constants.X_OK);
       if (statSync(candidate).isFile()) return candidate;

@@ -1898,15 +1898,17 @@ def _flags(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def find_worker(binary: Optional[StrPath] = None) -> str:
-    """The worker to start: the argument, else $IMAGEWORKER, else this package's release build, else $PATH."""
+    """The worker to start: the argument, else $IMAGEWORKER, else that of the wheel, else the source tree's release build, else $PATH."""
     chosen = binary or os.environ.get("IMAGEWORKER")
     if chosen:
         return os.fspath(chosen)
-    built = Path(__file__).resolve().parent.parent.parent / ".build" / "release" / "imageworker"
-    found = str(built) if os.access(built, os.X_OK) else shutil.which("imageworker")
-    if found is None:
-        raise FileNotFoundError("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path")
-    return found
+    here = Path(__file__).resolve().parent
+    for place in (here / "bin" / "imageworker", here.parent.parent / ".build" / "release" / "imageworker", "imageworker"):
+        found = shutil.which(str(place))
+        if found is not None:
+            return found
+    raise FileNotFoundError("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path")
+
 
 
 # gevent

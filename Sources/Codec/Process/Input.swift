@@ -93,8 +93,9 @@ final class Input {
 
   /// libvips would take a longer side for 1.
   private func checkSides(_ width: Int, _ height: Int) throws(DecodeError) {
-    guard max(width, height) <= VIPS_MAX_COORD else {
-      throw .tooLong(sideOf: "the image", Int(VIPS_MAX_COORD), width: width, height: height)
+    let limit = Int(cvips_max_side())
+    guard max(width, height) <= limit else {
+      throw .tooLong(sideOf: "the image", limit, width: width, height: height)
     }
   }
 

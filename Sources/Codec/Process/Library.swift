@@ -118,6 +118,6 @@ extension LibraryError {
     let lines = String(cString: vips_error_buffer()).split(separator: "\n")
     vips_error_clear()
     // libheif looks beyond the end of a file without need, and tells its reason afterwards.
-    self.init(lines.first { !$0.contains(": bad seek to ") } ?? lines.first ?? "the image cannot be decoded")
+    self.init(lines.first { !$0.has(": bad seek to ") } ?? lines.first ?? "the image cannot be decoded")
   }
 }

@@ -33,7 +33,7 @@ package enum JPEGScreening {
     forEachSegment(of: file) { marker, content in
       switch marker {
       case 0xE2: hasGainMap = content.starts(with: isoGainMap)
-      case 0xE1: hasGainMap = content.starts(with: xmp) && content.contains(ultraHDR)
+      case 0xE1: hasGainMap = content.starts(with: xmp) && content.has(ultraHDR)
       default: break
       }
       return marker != startOfScan && !hasGainMap

@@ -1,4 +1,5 @@
 package import ImageCodec
+internal import Platform
 
 /// The message of libvips or libjpeg about a failure.
 package struct LibraryError: Error {
@@ -9,14 +10,14 @@ package struct LibraryError: Error {
   /// The libraries distinguish kinds of failures only by their texts.
   package var asDecodeError: DecodeError {
     // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
-    if message.contains("nsupported") || message.contains("not supported"), !message.contains("marker") {
+    if message.has("nsupported") || message.has("not supported"), !message.has("marker") {
       return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
-    if message.contains("samples out of range") || message.contains("not a whole number of bytes") {
+    if message.has("samples out of range") || message.has("not a whole number of bytes") {
       return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
-    if message.contains("creating thread") { return .io("the system permits no more threads (\(message))") }
-    if Self.wordsOfMemory.contains(where: message.contains) { return Self.memory }
+    if message.has("creating thread") { return .io("the system permits no more threads (\(message))") }
+    if Self.wordsOfMemory.contains(where: { message.has($0) }) { return Self.memory }
     return .corrupt("the image is damaged (\(message))")
   }
 

@@ -37,9 +37,9 @@ extension TransferError {
       case CURLE_UNSUPPORTED_PROTOCOL where !isConnecting, CURLE_WEIRD_SERVER_REPLY:
         error(
           .network,
-          text.contains("Content-Length")
+          text.has("Content-Length")
             ? "\(server) sent a malformed Content-Length" : "\(server) sent an answer that is not HTTP")
-      case CURLE_HTTP2_STREAM where transfer.receiver.head == nil && text.contains("PROTOCOL_ERROR"):
+      case CURLE_HTTP2_STREAM where transfer.receiver.head == nil && text.has("PROTOCOL_ERROR"):
         error(.network, "\(server) sent a malformed HTTP/2 answer (status, length or another field)")
       case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT: error(.invalidRequest, "the URL cannot be transferred")
       // Curl reports a header beyond its own limits as out of memory.
@@ -49,7 +49,7 @@ extension TransferError {
         CURLE_GOT_NOTHING where transfer.receiver.head == nil:
         error(.closed, "\(server) closed the connection before an answer")
       case CURLE_PARTIAL_FILE: error(.truncated, "\(server) closed the connection before the end of the body")
-      case CURLE_RECV_ERROR where text.contains("chunk"): error(.malformed, "\(server) sent a malformed body")
+      case CURLE_RECV_ERROR where text.has("chunk"): error(.malformed, "\(server) sent a malformed body")
       case CURLE_RECV_ERROR where transfer.receiver.head != nil, CURLE_HTTP2 where transfer.receiver.head != nil,
         CURLE_HTTP2_STREAM where transfer.receiver.head != nil, CURLE_GOT_NOTHING:
         error(.truncated, "the connection to \(server) broke before the end of the body")
@@ -73,7 +73,7 @@ extension TransferError {
 
   /// A sentence for a failed handshake, with the text of curl or OpenSSL at its end.
   private static func tlsProblem(_ text: String, of peer: String) -> String {
-    func contains(_ parts: String...) -> Bool { parts.contains { text.contains($0) } }
+    func contains(_ parts: String...) -> Bool { parts.contains { text.has($0) } }
     let problem =
       if contains("wrong version number", "packet length too long", "http request") {
         "\(peer) does not speak TLS on this port"
@@ -91,6 +91,6 @@ extension TransferError {
 
   /// Whether a handshake failed because the peer closed the connection, which curl reports in the error text only.
   private static func isOfClosedConnection(_ text: String) -> Bool {
-    ["SSL_ERROR_SYSCALL", "Recv failure", "Send failure", "unexpected eof"].contains { text.contains($0) }
+    ["SSL_ERROR_SYSCALL", "Recv failure", "Send failure", "unexpected eof"].contains { text.has($0) }
   }
 }

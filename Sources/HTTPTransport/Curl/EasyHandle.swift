@@ -1,5 +1,6 @@
 internal import CCurl
 internal import HTTPTypes
+internal import Platform
 internal import Threads
 
 /// A curl handle for one hop.
@@ -146,7 +147,7 @@ final class EasyHandle {
   var errorText: String { String(cString: errorBuffer) }
 
   /// Whether the system had no thread or descriptors for a name look-up.
-  var hasNoResolver: Bool { errorText.contains("thread failed to start") }
+  var hasNoResolver: Bool { errorText.has("thread failed to start") }
 
   /// The errno of the last failed connect; 0 if there was none.
   var connectErrno: Int32 {

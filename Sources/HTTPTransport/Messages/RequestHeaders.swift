@@ -1,5 +1,6 @@
 internal import CCurl
 public import HTTPTypes
+internal import Platform
 
 /// The rules for a caller's header fields.
 ///
@@ -41,7 +42,7 @@ public enum RequestHeaders {
   /// Whether a field of this name (in lower case) is for the origin of the first request only: Host, and each name with
   /// a word that names a credential, such as Authorization, Cookie, X-Api-Key and X-Amz-Security-Token.
   private static func isBoundToOrigin(_ name: String) -> Bool {
-    name == "host" || credentialWords.contains { name.contains($0) }
+    name == "host" || credentialWords.contains { name.has($0) }
   }
 
   private static let credentialWords = [

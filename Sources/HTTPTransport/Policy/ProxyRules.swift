@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// Chooses the proxy for a URL by the rules that curl documents for its environment variables.
 ///
@@ -41,7 +42,7 @@ struct ProxyRules {
   /// The problem of a proxy URL, in words that do not quote it; nil if there is none, or if `proxy` is empty.
   static func problem(in proxy: String) -> String? {
     var rest = proxy[...]
-    if let scheme = proxy.firstRange(of: "://") {
+    if let scheme = proxy.utf8.firstRange(ofPart: "://".utf8) {
       let name = proxy[..<scheme.lowerBound].lowercased()
       guard ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(name) else {
         return "must have one of the schemes http, https, socks4, socks4a, socks5, socks5h"

@@ -117,7 +117,7 @@ package struct EXIFReader {
       ).exists
     else { return nil }
     let digits = text.map { Character(UnicodeScalar($0)) }
-    let date = "\(String(digits[..<10]).replacing(":", with: "-"))T\(String(digits[11...]))"
+    let date = "\(String(digits[..<10].map { $0 == ":" ? "-" : $0 }))T\(String(digits[11...]))"
     guard let first = offset.first, "+-".utf8.contains(first), let parts = numbers(offset.dropFirst(), like: "00:00"),
       parts[0] < 24, parts[1] < 60
     else { return date }

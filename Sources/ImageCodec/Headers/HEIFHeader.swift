@@ -1,3 +1,5 @@
+internal import Platform
+
 /// AVIF and HEIC (ISO/IEC 23008-12): the properties of the primary item.
 enum HEIFHeader {
   static func read(_ reader: inout HeaderReader, format: ImageFormat) throws(ImageHeaderError) -> ImageHeader {
@@ -38,11 +40,11 @@ package struct HEIFColors {
     while let box = try? boxes.next(&reader) {
       let content = source.bytes(at: box.content.lowerBound, count: min(box.content.count, Self.maxSearched))
       switch box.name {
-      case "ftyp": hasGainMap = content.contains("tmap".utf8)
+      case "ftyp": hasGainMap = content.has("tmap".utf8)
       case "meta":
         let item = try? HEIFItem(&reader, meta: box, format: .heic)
         codePoints = item?.hasProfile == true ? nil : item?.codePoints
-        hasGainMap = hasGainMap || content.contains("urn:com:apple:photo:2020:aux:hdrgainmap".utf8)
+        hasGainMap = hasGainMap || content.has("urn:com:apple:photo:2020:aux:hdrgainmap".utf8)
         return
       default: break
       }

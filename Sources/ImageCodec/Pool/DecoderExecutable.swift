@@ -1,4 +1,3 @@
-internal import CSystem
 internal import Platform
 
 /// The location of the decoders' executables.
@@ -22,7 +21,7 @@ public enum DecoderExecutable {
   private static func message(_ name: String) -> String { "there must be an executable file \(name) beside the worker" }
 
   private static func path(of name: String) -> String? {
-    guard let executable = pathOfThisExecutable() ?? pathAtStart(), let slash = executable.lastIndex(of: "/") else {
+    guard let executable = pathOfThisExecutable(), let slash = executable.lastIndex(of: "/") else {
       return nil
     }
     let path = "\(executable[...slash])\(name)"
@@ -30,15 +29,4 @@ public enum DecoderExecutable {
     let isFile = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     return isFile && access(path, X_OK) == 0 ? path : nil
   }
-}
-
-/// The path by which the system was asked to run this program: what is left where /proc is not mounted.
-private func pathAtStart() -> String? {
-  #if os(Linux)
-    guard let name = csystem_name_at_start(), let path = realpath(name, nil) else { return nil }
-    defer { free(path) }
-    return String(cString: path)
-  #else
-    return nil
-  #endif
 }

@@ -88,8 +88,13 @@ final class DecoderProcess {
   /// The environment: few malloc arenas, because there are few threads, and none of the worker's secrets.
   private static var environment: [String] {
     let libraries = getenv("LD_LIBRARY_PATH").map { ["LD_LIBRARY_PATH=\(String(cString: $0))"] } ?? []
-    return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries
+    return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries + inRelease
   }
+
+  /// The paths of what a release brings.
+  private static let inRelease =
+    (FontConfiguration.inRelease.map { ["FONTCONFIG_FILE=\($0)"] } ?? [])
+    + (pathInRelease("lib/libheif-plugins").map { ["LIBHEIF_PLUGIN_PATH=\($0)"] } ?? [])
 
   /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if
   /// that fails, which means that the decoder does not work properly.

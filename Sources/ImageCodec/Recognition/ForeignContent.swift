@@ -1,3 +1,5 @@
+internal import Platform
+
 /// Content that is recognisably something else than an image that can be decoded. The raw value is its media type.
 public enum ForeignContent: String, Sendable, CaseIterable {
   case pdf = "application/pdf"
@@ -71,7 +73,7 @@ public enum ForeignContent: String, Sendable, CaseIterable {
   /// Matroska and WebM (RFC 9559), and the files of ISO/IEC 14496-12, by their major brand.
   private static func media(_ bytes: [UInt8]) -> ForeignContent? {
     if bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3]) {
-      return bytes.prefix(64).contains(Array("webm".utf8)) ? .webm : .matroska
+      return bytes.prefix(64).has("webm".utf8) ? .webm : .matroska
     }
     guard bytes.count >= 12, bytes.dropFirst(4).starts(with: "ftyp".utf8) else { return nil }
     switch String(decoding: bytes[8..<12], as: UTF8.self) {
@@ -92,7 +94,7 @@ public enum ForeignContent: String, Sendable, CaseIterable {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     let text = String(decoding: bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self).lowercased()
       .drop(while: \.isWhitespace)
-    if text.hasPrefix("<?xml") { return text.contains("<html") ? .html : .xml }
+    if text.hasPrefix("<?xml") { return text.has("<html") ? .html : .xml }
     if text.hasPrefix("<!doctype html") { return .html }
     if text.hasPrefix("<") {
       let name = text.dropFirst().prefix { $0.isASCII && ($0.isLetter || $0.isNumber) }

@@ -83,7 +83,7 @@ public final class HostFile {
   /// Throws `outside` for a file that is not where it must be, and `io`.
   public init(_ place: HostPlace, environment: StoreEnvironment = .system) throws(StoreError) {
     (path, files) = (place.path, environment.files)
-    let found = try Self.find(place, files)
+    let found = try Self.open(place, CSYSTEM_FIND, files)
     defer { close(found) }
     do throws(FileError) {
       status = try files.status(of: found, path)
@@ -91,11 +91,7 @@ public final class HostFile {
       throw StoreError(error)
     }
     guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) must be a regular file") }
-    do throws(FileError) {
-      descriptor = try files.perform(.open, path) { csystem_open_found(found) }
-    } catch {
-      throw StoreError(error)
-    }
+    descriptor = try Self.openForReading(found, status, place, files)
     byteCount = Int64(status.st_size)
   }
 
@@ -116,38 +112,55 @@ public final class HostFile {
     }
   }
 
-  private static func find(_ place: HostPlace, _ files: FileSystem) throws(StoreError) -> Int32 {
+  private static func openForReading(
+    _ found: Int32, _ status: stat, _ place: HostPlace, _ files: FileSystem
+  ) throws(StoreError) -> Int32 {
+    let descriptor = csystem_open_found(found)
+    if descriptor >= 0 { return descriptor }
+    // /proc may not be mounted.
+    let again = try open(place, CSYSTEM_READ, files)
+    let now = try? files.status(of: again, place.path)
+    if let now, now.st_dev == status.st_dev, now.st_ino == status.st_ino { return again }
+    close(again)
+    throw StoreError(.changed, "\(place.path) was replaced while it was opened")
+  }
+
+  private static func open(
+    _ place: HostPlace, _ access: csystem_access, _ files: FileSystem
+  ) throws(StoreError) -> Int32 {
     switch (place.name, place.permitted) {
     case (.descriptor(_, let process), _?) where process != getppid():
       throw StoreError(.outside, "with --files, a descriptor must be one of the process that started the worker")
     case (.descriptor, _), (.path, nil):
-      do throws(FileError) { return try files.perform(.open, place.path) { csystem_find(place.path) } } catch {
+      do throws(FileError) { return try files.perform(.open, place.path) { csystem_open(place.path, access) } } catch {
         throw StoreError(error)
       }
     case (.path(let path), let permitted?):
-      return try find(try permitted.relative(path), below: permitted.path, files)
-    case (.beneath(let path, let folder), nil): return try find(path, below: folder, files)
+      return try open(try permitted.relative(path), access, below: permitted.path, files)
+    case (.beneath(let path, let folder), nil): return try open(path, access, below: folder, files)
     case (.beneath(let path, let folder), let permitted?):
       let inner = try permitted.relative(folder)
-      if inner.isEmpty { return try find(path, below: permitted.path, files) }
-      let found = try find(inner, below: permitted.path, files)
+      if inner.isEmpty { return try open(path, access, below: permitted.path, files) }
+      let found = try open(inner, CSYSTEM_FIND, below: permitted.path, files)
       defer { close(found) }
-      return try find(path, in: found, called: folder, files)
+      return try open(path, access, in: found, called: folder, files)
     }
   }
 
-  private static func find(_ path: String, below folder: String, _ files: FileSystem) throws(StoreError) -> Int32 {
+  private static func open(
+    _ path: String, _ access: csystem_access, below folder: String, _ files: FileSystem
+  ) throws(StoreError) -> Int32 {
     let directory: Int32
     do throws(FileError) { directory = try files.openDirectory(folder) } catch { throw StoreError(error) }
     defer { close(directory) }
-    return try find(path, in: directory, called: folder, files)
+    return try open(path, access, in: directory, called: folder, files)
   }
 
-  private static func find(
-    _ path: String, in directory: Int32, called folder: String, _ files: FileSystem
+  private static func open(
+    _ path: String, _ access: csystem_access, in directory: Int32, called folder: String, _ files: FileSystem
   ) throws(StoreError) -> Int32 {
     do throws(FileError) {
-      return try files.perform(.open, "\(folder)/\(path)") { csystem_find_beneath(directory, path) }
+      return try files.perform(.open, "\(folder)/\(path)") { csystem_open_beneath(directory, path, access) }
     } catch {
       // The kernel says so of a path that leads out, and of a link.
       guard error.code == EXDEV || error.code == ELOOP else { throw StoreError(error) }

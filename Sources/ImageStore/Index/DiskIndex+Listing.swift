@@ -1,3 +1,5 @@
+internal import Platform
+
 /// A position in the order of keys: the columns of a unique index, which never change in a row.
 struct KeyPosition: Sendable {
   var key: String
@@ -112,7 +114,7 @@ extension DiskIndex {
       let (host, port) = (row.text(3), row.int(4))
       let names: [(UsageGroup.Kind, String)] = [
         (.kind, row.int(1) == 1 ? "variants" : "originals"), (.format, row.optionalText(2) ?? "unknown"),
-        (.host, [0, 80, 443].contains(port) ? host : "\(host.contains(":") ? "[\(host)]" : host):\(port)"),
+        (.host, [0, 80, 443].contains(port) ? host : "\(host.has(":") ? "[\(host)]" : host):\(port)"),
       ]
       let sum = EntrySum(entries: 1, bytes: row.integer(5), allocated: row.integer(6))
       let groups = names.map { kind, name in UsageGroup(kind: kind, name: name, sum: sum) }

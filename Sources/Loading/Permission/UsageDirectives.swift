@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Platform
 
 /// The header fields by which a server refuses the use of an image for datasets and training.
 enum UsageDirectives {
@@ -41,7 +42,7 @@ enum UsageDirectives {
       }
       if let colon = tag.firstIndex(of: ":"), !hasValue(tag[..<colon]) {
         let name = tag[..<colon].prefix { $0 != " " && $0 != "\t" }
-        applies = name == "*" || userAgent.lowercased().contains(name)
+        applies = name == "*" || userAgent.lowercased().has(name)
         tag = tag[tag.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
       }
       if let colon = tag.firstIndex(of: ":"), hasValue(tag[..<colon]) {

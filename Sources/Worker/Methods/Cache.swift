@@ -133,7 +133,7 @@ extension ClearFilter {
     guard !text.utf8.contains(where: { $0 <= 0x20 || "/\\?#@".utf8.contains($0) }), text.last != ":",
       let url = try? ResourceURL("http://\(text)/")
     else { return nil }
-    let hasPort = text.last != "]" && text.contains(":")
+    let hasPort = text.last != "]" && text.has(":")
     return .host(url.host, port: hasPort ? url.port : nil)
   }
 }

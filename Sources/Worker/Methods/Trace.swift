@@ -113,8 +113,13 @@ extension Session {
 extension TraceRecorder {
   /// - Parameter path: `%p` in it is replaced by the process ID.
   static func open(_ path: String, limit: Int64, _ log: Log) throws(TraceError) -> TraceRecorder {
-    let pieces = path.split(separator: "%p", omittingEmptySubsequences: false)
-    let path = pieces.joined(separator: "\(getpid())")
+    var pieces: [Substring] = []
+    var rest = path[...]
+    while let place = rest.utf8.firstRange(ofPart: "%p".utf8) {
+      pieces.append(rest[..<place.lowerBound])
+      rest = rest[place.upperBound...]
+    }
+    let path = (pieces + [rest]).joined(separator: "\(getpid())")
     let label = "imageworker \(Version.current) (\(getpid()))"
     return try TraceRecorder(path: path, limit: limit, label: label) { log.write(.traceFailed(path, $0)) }
   }

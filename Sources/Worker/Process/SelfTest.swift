@@ -156,11 +156,10 @@ private struct SelfTestReport {
       let paths = certificates.joined(separator: " and ")
       add(.warning, "certificates", "HTTPS needs \(paths); install ca-certificates, or set SSL_CERT_FILE")
     }
-    let fonts = "/etc/fonts/fonts.conf"
-    if access(fonts, R_OK) == 0 {
+    if let fonts = FontConfiguration.path {
       add(.ok, "fonts", fonts)
     } else {
-      add(.warning, "fonts", "\(fonts) cannot be read: text in SVGs is drawn as boxes; install fontconfig and a font")
+      add(.warning, "fonts", "there is no /etc/fonts/fonts.conf: text in SVGs is drawn as boxes; install fontconfig")
     }
   }
 

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import Platform
 
 /// The standard streams of the process, protected from libraries that write to descriptor 1.
@@ -13,9 +14,9 @@ struct StandardStreams {
     signal(SIGPIPE, SIG_IGN)
     // A write beyond `ulimit -f` then fails with EFBIG.
     signal(SIGXFSZ, SIG_IGN)
-    // The next file that is opened would get the number of a closed stream. /dev/null takes its place.
+    // The next file that is opened would get the number of a closed stream.
     let closed = (STDIN_FILENO...STDERR_FILENO).filter { fcntl($0, F_GETFD) < 0 }
-    for descriptor in closed { _ = open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY) }
+    for _ in closed { _ = csystem_open_empty() }
     let output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
     precondition(output >= 0, "standard output cannot be duplicated")
     dup2(STDERR_FILENO, STDOUT_FILENO)

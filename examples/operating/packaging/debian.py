@@ -16,7 +16,7 @@ PACKAGING = Path(__file__).parent
 def pack(release: Release, work: Path, output: Path) -> Path:
     tree = work / "debian-package"
     # The worker looks for the codec beside the file that it runs. A link to it is resolved.
-    put_binaries(release, tree / "usr/lib/imageworker", "--remove-rpath")
+    put_binaries(release, tree / "usr/lib/imageworker")
     command = tree / "usr/bin/imageworker"
     command.parent.mkdir()
     command.symlink_to("../lib/imageworker/imageworker")

@@ -5,23 +5,41 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Dict, Iterable, List, Set, Tuple
+from typing import Dict, Iterable, List, Set
 
 from release_files import Stop, said
+from stand_ins import is_left_out
 
-GLIBC = "libc6"
+LINKERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+"""glibc's dynamic linkers by architecture, as Sources/CStart/start.c names them."""
 MODULES = ("vips-heif.so", "vips-jxl.so")
 """The modules of libvips that the codec opens, see Sources/Codec/Process/Library.swift."""
+PLUGINS = ("libheif-libde265.so",)
+"""The plugins of libheif that read HEIC. libheif has had plugins since version 1.16."""
 
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:
-    """All libraries that the dynamic linker loads for these files, directly or for another library."""
+    """All libraries that the dynamic linker loads for these files, directly or for another library, and the linker."""
     found: Set[Path] = set()
     for file in files:
-        for name, path in re.findall(r"^\t(\S+) => (not found|/\S+)", said("ldd", file), re.MULTILINE):
+        for name, path in re.findall(r"^\t(\S+)(?: => (not found|/\S+))? ?", said("ldd", file), re.MULTILINE):
             if path == "not found":
                 raise Stop(f"{file} needs {name}, which is not installed")
-            found.add(Path(path))
+            if path or name.startswith("/"):
+                found.add(Path(path or name))
+    return found
+
+
+def needed_by(files: Iterable[Path], loaded: Iterable[Path]) -> Set[Path]:
+    """Those of the loaded libraries that the files need if the ones that are left out need no others."""
+    by_name = {library.name: library for library in loaded}
+    found: Set[Path] = set()
+    rest = list(files)
+    while rest:
+        names = re.findall(r"\(NEEDED\).*\[(.*)\]", said("readelf", "--dynamic", "--wide", rest.pop()))
+        new = {by_name[name] for name in names} - found
+        found |= new
+        rest += [library for library in new if not is_left_out(library.name)]
     return found
 
 
@@ -32,6 +50,12 @@ def modules(libraries: Iterable[Path]) -> List[Path]:
     if len({path.parent for path in found}) > 1:
         raise Stop(f"the modules of more than one libvips are installed: {', '.join(map(str, found))}")
     return found
+
+
+def plugins(libraries: Iterable[Path]) -> List[Path]:
+    """libheif looks for them in a folder that the environment names, see DecoderProcess.swift."""
+    heif = next(path for path in libraries if path.name.startswith("libheif.so."))
+    return [path for name in PLUGINS for path in heif.parent.glob(f"libheif/plugins/{name}")]
 
 
 def owners(files: Iterable[Path]) -> Dict[Path, str]:
@@ -49,9 +73,3 @@ def owners(files: Iterable[Path]) -> Dict[Path, str]:
             raise Stop(f"{file} comes from no Debian package: its licence is unknown")
     return found
 
-
-def needed_glibc(files: Iterable[Path]) -> Tuple[int, ...]:
-    """The oldest version of glibc that has all functions that the files use."""
-    symbols = said("objdump", "--dynamic-syms", *files)
-    versions = re.findall(r"\*UND\*.*\bGLIBC_([\d.]+)\b", symbols)
-    return max(tuple(map(int, version.split("."))) for version in versions)

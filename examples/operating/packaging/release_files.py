@@ -1,9 +1,11 @@
-"""What both packages are made from."""
+"""What the packages are made from."""
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Union
@@ -23,6 +25,11 @@ class Release:
     time: int
     """The time of all packed files, in seconds since 1970."""
 
+    @property
+    def archive(self) -> str:
+        """The name of the archive, and of the folder in it."""
+        return f"imageworker-{self.version}-linux-{self.architecture}"
+
 
 BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
@@ -36,6 +43,26 @@ def put_guide(release: Release, protocol: Path, examples: Path) -> None:
         put(page, protocol / page.relative_to(pages))
     for client in {Path(client).parent for client in CLIENTS}:
         put(release.root / "examples" / client / "README.md", examples / client / "README.md")
+
+
+def put_package(release: Release, programs: Path, package: Path) -> None:
+    """Writes `bin`, `guide` and `notices` of the wheel and of the package for npm."""
+    shutil.copytree(programs, package / "bin")
+    (package / "bin" / "notices").rename(package / "notices")
+    put_guide(release, package / "guide" / "protocol", package / "guide" / "clients")
+
+
+def tar(release: Release, folder: Path, archive: Path) -> None:
+    """Packs a folder so that the same files give the same bytes, whoever owns them."""
+    with archive.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as compressed:
+        with tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                entry = tarfile.TarInfo(str(path.relative_to(folder.parent)))
+                entry.size = path.stat().st_size
+                entry.mode = path.stat().st_mode & 0o777
+                entry.mtime = release.time
+                with path.open("rb") as content:
+                    tar.addfile(entry, content)
 
 
 def said(*command: Union[str, Path]) -> str:
@@ -57,9 +84,9 @@ def put_text(text: str, target: Path, mode: int = 0o644) -> None:
     target.chmod(mode)
 
 
-def put_binaries(release: Release, folder: Path, *run_path: str) -> None:
-    """Copies both binaries without symbols. `run_path` is what patchelf does with their run path."""
+def put_binaries(release: Release, folder: Path) -> None:
+    """Copies the binaries without symbols, and without the places of the toolchain's libraries, which they do not use."""
     for name in BINARIES:
         put(release.build / name, folder / name)
         subprocess.run(["strip", folder / name], check=True)
-        subprocess.run(["patchelf", *run_path, folder / name], check=True)
+        subprocess.run(["patchelf", "--remove-rpath", folder / name], check=True)

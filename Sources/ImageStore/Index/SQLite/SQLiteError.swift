@@ -23,7 +23,7 @@ struct SQLiteError: Error {
   var isDamage: Bool {
     switch primary {
     case SQLITE_CORRUPT, SQLITE_NOTADB: true
-    case SQLITE_ERROR: message.hasPrefix("no such ") || message.contains(" has no column ")
+    case SQLITE_ERROR: message.hasPrefix("no such ") || message.has(" has no column ")
     default: false
     }
   }
