@@ -107,7 +107,7 @@ def scaled_down(pixels: Sequence[Pixel]) -> list[tuple[float, ...]]:
 
 def noise(count: int, alphas: Sequence[int] = (255,)) -> list[Pixel]:
     numbers = random.Random(1)
-    return [(*numbers.randbytes(3), numbers.choice(alphas)) for _ in range(count)]  # type: ignore[misc]
+    return [(*numbers.randbytes(3), numbers.choice(alphas)) for _ in range(count)]  # type: ignore[misc, unused-ignore]
 
 
 class Pictures(unittest.TestCase):

@@ -164,6 +164,12 @@ class Wheel(unittest.TestCase):
         self.assertEqual(run(command, "--version", env=environment), run(WORKER, "--version"))
         self.assertIn(str(self.installed / "bin" / "imageworker-codec"), self.python("-m", "imageworker", "--self-test"))
 
+    def test_it_loads_lists_by_bulk(self) -> None:
+        self.assertIn("--format {files,webdataset}", self.python("-m", "imageworker.bulk", "--help"))
+        (work() / "list.txt").write_text(f"{DRAWING}\n")
+        self.assertRegex(self.python("-m", "imageworker.bulk", "list.txt", "images", "--size", "30"), r"^1 loaded, 0 failed, \d+/s\n$")
+        self.assertEqual(sorted(path.name for path in (work() / "images" / "00000").iterdir()), ["000000000.jpg", "000000000.json"])
+
     def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
         self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
         self.assertTrue((self.installed / "guide" / "clients" / "python" / "../../protocol/reference.md").exists())

@@ -6,7 +6,7 @@ import itertools
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Callable, Iterator, Optional, Tuple, Union
 
-from imageworker import BlockingImageWorker, Image, ImageWorkerError, InvalidParams, LoadItem, LoadParams, Transform
+from imageworker import BlockingImageWorker, Image, ImageWorkerError, InvalidParams, LoadItem, LoadParams, OutputParams, Transform
 
 from .ledgers import Record
 from .lists import Row, Shard
@@ -101,7 +101,7 @@ class Loads:
         places = self.places_of(row)
         if not self.given.size:
             return {"url": row.url, "save_to": places[0]}
-        outputs = {
+        outputs: dict[str, OutputParams] = {
             str(size): {"transform": {**self.box, "width": size, "height": size}, "save_to": place}
             for size, place in zip(self.given.size, places)
         }

@@ -20,7 +20,7 @@ except ModuleNotFoundError as missing:
 COLUMNS = daft.DataType.struct({"image": daft.DataType.binary(), "error": daft.DataType.string()})
 
 
-@daft.func.batch(return_dtype=COLUMNS, unnest=True, batch_size=1000, use_process=False)  # type: ignore[misc, unused-ignore]
+@daft.func.batch(return_dtype=COLUMNS, unnest=True, batch_size=1000, use_process=False)  # type: ignore[misc, untyped-decorator, unused-ignore]
 def load(urls: daft.Series, size: int) -> List[Dict[str, Any]]:
     return [{"image": image, "error": error} for image, error in zip(*load_batch(urls.to_pylist(), size))]
 

@@ -18,6 +18,9 @@ def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
     package = tree / "imageworker"
     put(release.root / "examples" / "python" / "imageworker.py", package / "__init__.py")
     put(PACKAGING / "wheel_command.py", package / "__main__.py")
+    for module in sorted((release.root / "examples" / "bulk").glob("*.py")):
+        if module.name != "bulk.py":  # It finds the package in a checkout.
+            put(module, package / "bulk" / module.name)
     put_text("", package / "py.typed")
     put_package(release, programs, package)
 
