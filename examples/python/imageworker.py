@@ -2788,7 +2788,7 @@ class ImageWorker:
             await asyncio.sleep(pause)
 
     async def _first_failure(self, error: RecentlyFailed, url: str) -> ImageWorkerError:
-        """The failure that the worker remembers. It may forget it before it is asked: then the error itself."""
+        """The failure that the worker remembers for the URL; `error` if the worker has forgotten it by now."""
         kind: Optional[str] = "http" if "status" in error.data else (await self.query(url=url)).failure
         data = {name: value for name, value in error.data.items() if name != "retryAfterMs"}
         return ImageWorkerError.of({"code": error.code, "message": str(error), "data": {**data, "kind": kind}}) if kind else error
