@@ -61,7 +61,7 @@ def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then")
     add("--retry-failed", action="store_true", help="try all failed rows of this and of earlier runs again that may succeed now")
     add("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
-    add("--at-once", type=count, default=20_000, help="rows that the worker loads at a time, waiting ones included")
+    add("--at-once", type=count, default=20_000, help="maximum number of rows that are read and not done")
     add("--staging", default=unsaid, metavar="DIR", help="folder for unfinished shards, if OUT is a URL")
     add("--keep", action="store_true", help="keep originals in the worker's cache, and take from there what is kept")
     add("--worker-option", action="append", default=unsaid, metavar="OPTION", help="such as --worker-option=--max-per-host=16")
