@@ -62,7 +62,8 @@ static inline void crsvg_keep_font(const char *family) {
   }
 }
 
-/// See imageworker-codec/font_thread.c.
+// See imageworker-codec/font_thread.c.
+void codec_settle_font_thread(void);
 void codec_start_font_thread(void);
 
 /// Draws an SVG over `pixels`, which are words of premultiplied alpha, red, green and blue. The SVG has no base URL, so

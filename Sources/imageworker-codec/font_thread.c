@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern int g_async_queue_length(void *queue);
+
 typedef void *(*thread_function)(void *);
 
 static const char font_thread[] = "[pango] fontconfig";
@@ -25,6 +27,12 @@ void *g_thread_new(const char *name, thread_function start, void *data) {
     owner = getpid();
   }
   return original(name, start, data);
+}
+
+/// Waits until the thread of the fonts waits itself, so that it holds no lock at a fork.
+void codec_settle_font_thread(void) {
+  // The length is negative if a thread waits for an item.
+  while (function && g_async_queue_length(queue) >= 0) usleep(1000);
 }
 
 /// Starts the thread of the fonts in a child of the process that has it.

@@ -31,7 +31,7 @@ def main() -> None:
     for arguments in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)):
         if libc.prctl(*arguments) != 0:
             raise OSError(ctypes.get_errno(), "prctl")
-    os.execve(command[0], command, {})
+    os.execve(command[0], command, {"HOME": "/root"})
 
 
 if __name__ == "__main__":

@@ -702,6 +702,7 @@ type ErrorData struct {
 	CPUMs        *int64        `json:"cpuMs,omitempty"`
 	WallMs       *int64        `json:"wallMs,omitempty"`
 	OriginDown   bool          `json:"originDown,omitempty"`
+	Failure      string        `json:"failure,omitempty"`
 	Rule         string        `json:"rule,omitempty"`
 	Member       string        `json:"member,omitempty"`
 	Output       string        `json:"output,omitempty"`

@@ -797,6 +797,8 @@ export interface ErrorData {
   cpuMs?: number;
   wallMs?: number;
   originDown?: true;
+  /** The kind of the remembered failure, of recentlyFailed. */
+  failure?: ErrorKind;
   /** The rule of robots.txt or the header field that does not allow the load. */
   rule?: string;
   member?: string;

@@ -267,6 +267,12 @@ class NotPermitted(LoadError):
 class RecentlyFailed(LoadError):
     """The same image failed permanently a short while ago. No transfer was made."""
 
+    @property
+    def failure(self) -> ErrorKind:
+        """The kind of that failure."""
+        kind: ErrorKind = self.data["failure"]
+        return kind
+
 
 class NotCached(LoadError):
     """The image is not in the cache, and the mode is `only-if-cached`."""

@@ -78,5 +78,6 @@ struct Drawing {
     names.map { UnsafePointer($0) }.withUnsafeBufferPointer { crsvg_keep_families($0.baseAddress, Int32($0.count)) }
     for family in families { crsvg_keep_font(family) }
     bytes.withUnsafeBytes { _ = try? Drawing(file: $0, width: 16, height: 16).raster() }
+    codec_settle_font_thread()
   }
 }

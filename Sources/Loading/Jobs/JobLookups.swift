@@ -184,6 +184,7 @@ final class JobLookups {
       maxBytes: load.request.maxBytes, now: .now)
     guard let failure else { return true }
     var error = LoadError(.recentlyFailed, "failed recently: \(failure.error.message)")
+    (error.failure, error.rule) = (failure.error.kind, failure.error.rule)
     (error.status, error.figures) = (failure.error.status, failure.error.figures)
     error.retryAfter = Instant.now.duration(to: failure.until)
     deliveries.complete(load, .failure(error), at: .answer)

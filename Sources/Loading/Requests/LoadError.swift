@@ -34,7 +34,9 @@ public struct LoadError: Error, Sendable {
   /// Whether no attempt was made, or no further one, because the origin is down.
   public var isOriginDown = false
   public var response: LoadedImage.Response?
-  /// For `robots`: the rule or header field that refuses the image.
+  /// For `recentlyFailed`: the kind of the remembered failure.
+  public var failure: Kind?
+  /// For `robots`, and `recentlyFailed` after it: the rule or header field that refuses the image.
   public var rule: String?
   /// The properties of the image and the limit that it exceeds, for errors of its content.
   public var figures = ErrorFigures()

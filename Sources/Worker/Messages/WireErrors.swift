@@ -44,6 +44,7 @@ enum WireErrors {
     if let url { details.set("url", .string(url)) }
     if error.attempts > 1 { details.set("attempts", .integer(Int64(error.attempts))) }
     if error.isOriginDown { details.set("originDown", .bool(true)) }
+    if let failure = error.failure { details.set("failure", .string(failure.rawValue)) }
     if let rule = error.rule { details.set("rule", .string(rule)) }
     if let status = error.status { details.set("status", .integer(Int64(status))) }
     if let phase = error.phase { details.set("phase", .string(phase.rawValue)) }

@@ -88,7 +88,7 @@ import Testing
       let page = try await worker.failure(origin.url("html"))
       #expect(page["message"] == "the content is an HTML page, not an image (Content-Type: text/html; charset=utf-8)")
       let again = try await worker.failure(origin.url("html"))["data"]
-      #expect(again["kind"] == "recentlyFailed" && again["detected"] == "text/html")
+      #expect(again["kind"] == "recentlyFailed" && again["failure"] == "notAnImage" && again["detected"] == "text/html")
       let large = try await worker.call("store", ["key": "a", "data": .string(String(repeating: "AAAA", count: 34))])
       #expect(large["error"]["data"]["kind"] == "tooLarge")
       #expect(large["error"]["data"]["bytes"] == 102 && large["error"]["data"]["limit"] == 100)

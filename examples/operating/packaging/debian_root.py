@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import List
+from typing import Sequence
 
 from release_files import Stop
 
@@ -39,7 +39,7 @@ def create(root: Path, version: str) -> None:
     run(root, "sh", "-ec", UPDATE, f"{PACKAGES} {packages}")
 
 
-def run(root: Path, *command: str, folders: List[Path] = []) -> None:
+def run(root: Path, *command: str, folders: Sequence[Path] = ()) -> None:
     """Runs a command in the Debian, with /proc and some of this machine's folders in their usual places."""
     mounts = "".join(f"mkdir -p '{root}{folder}'; mount --bind '{folder}' '{root}{folder}'; " for folder in folders)
     script = f"mount -t proc proc '{root}/proc'; {mounts} exec chroot '{root}' \"$@\""

@@ -2,7 +2,7 @@
 
 Debian's libvips, libcurl and others name libraries for formats and protocols that the worker does not use. The dynamic
 linker only looks for the names of their functions. A stand-in has these names, and ends the process if one is called.
-So the packed libraries stay as Debian ships them, and need 100 other libraries less.
+So the packed libraries stay as Debian ships them, and bring no others that nobody uses.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def put_stand_in(library: Path, users: Iterable[Path], target: Path) -> None:
 
 
 def put_converters(library: Path, target: Path, work: Path) -> None:
-    """Writes libicudata with the tables of character encodings, which libxml2 uses for SVG, and without all else. Of the tables
-    of Chinese, Japanese and Korean, which are large, it has those of the web."""
+    """Writes libicudata with the tables of character encodings, which libxml2 uses for SVG, and without all else. The
+    tables of Chinese, Japanese and Korean are large: only those of the web are kept."""
     (data,) = (symbol for symbol in symbols(library) if re.fullmatch(r"icudt\d+_dat", symbol.name))
     whole, small = work / f"{data.name[:-4]}l.dat", work / "converters" / f"{data.name[:-4]}l.dat"
     small.parent.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ PACKAGING = Path(__file__).parent
 CERTIFICATES = Path("/usr/share/ca-certificates/mozilla")
 """Those of Debian's package. /etc/ssl/certs may also hold some that this machine's owner has added."""
 FONTS = Path("/usr/share/fonts/truetype/dejavu")
-FONT_FILES = [f"DejaVu{family}{weight}.ttf" for family in ("Sans", "Serif", "SansMono") for weight in ("", "-Bold")]
+FONT_FILES = [f"DejaVu{name}.ttf" for name in ("Sans", "Sans-Bold", "Serif", "Serif-Bold", "SansMono")]
 
 
 def put_programs(release: Release, folder: Path, work: Path) -> None:
