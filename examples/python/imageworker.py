@@ -2795,7 +2795,7 @@ class ImageWorker:
 
     async def _first_failure(self, error: RecentlyFailed, url: str) -> ImageWorkerError:
         """The failure that the worker remembers for the URL; `error` if the worker has forgotten it by now."""
-        kind: Optional[str] = "http" if "status" in error.data else (await self.query(url=url)).failure
+        kind: Optional[str] = error.data.get("failure") or (await self.query(url=url)).failure  # Previews do not tell it in the error.
         data = {name: value for name, value in error.data.items() if name != "retryAfterMs"}
         return ImageWorkerError.of({"code": error.code, "message": str(error), "data": {**data, "kind": kind}}) if kind else error
 
