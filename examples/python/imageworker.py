@@ -273,6 +273,12 @@ class RecentlyFailed(LoadError):
         kind: ErrorKind = self.data["failure"]
         return kind
 
+    @property
+    def first(self) -> ImageWorkerError:
+        """That failure, as far as the worker remembers it."""
+        data = {name: value for name, value in self.data.items() if name != "retryAfterMs"}
+        return ImageWorkerError.of({"code": self.code, "message": str(self), "data": {**data, "kind": self.failure}})
+
 
 class NotCached(LoadError):
     """The image is not in the cache, and the mode is `only-if-cached`."""
@@ -2786,18 +2792,12 @@ class ImageWorker:
                 try:
                     return await self._load_in_time(url, deliver, params)
                 except RecentlyFailed as error:
-                    raise await self._first_failure(error, url) from None
+                    raise error.first from None
             except ImageWorkerError as error:
                 pause = error.retry_after or 1 if isinstance(error, Overloaded) else next(pauses, None)
                 if error.is_about_row or pause is None or self._is_closed or not _is_passing(error):
                     raise
             await asyncio.sleep(pause)
-
-    async def _first_failure(self, error: RecentlyFailed, url: str) -> ImageWorkerError:
-        """The failure that the worker remembers for the URL; `error` if the worker has forgotten it by now."""
-        kind: Optional[str] = error.data.get("failure") or (await self.query(url=url)).failure  # Previews do not tell it in the error.
-        data = {name: value for name, value in error.data.items() if name != "retryAfterMs"}
-        return ImageWorkerError.of({"code": error.code, "message": str(error), "data": {**data, "kind": kind}}) if kind else error
 
     async def _load_in_time(self, url: str, deliver: Optional[Deliver], params: LoadParams) -> Image:
         """Loads an image with a deadline that begins with the transfer. If the next attempt would be too late, the load ends before it."""
