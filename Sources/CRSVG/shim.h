@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fontconfig/fontconfig.h>
+#include <iconv.h>
 #include <librsvg/rsvg.h>
 
 /// The placement of a drawing: its size is the viewport for percentages and the view box.
@@ -60,6 +61,20 @@ static inline void crsvg_keep_font(const char *family) {
     cairo_scaled_font_text_extents(font, "A", &extents);
     cairo_font_options_destroy(options);
   }
+}
+
+/// Loads the conversions of character encodings that libxml2 uses for XML, for the life of the process: those of the
+/// Encoding standard (encoding.spec.whatwg.org) other than the ones in libxml2 itself. glibc has a file for each.
+static inline void crsvg_keep_encodings(void) {
+  const char *names[] = {
+      "IBM866",       "ISO-8859-2",   "ISO-8859-3",   "ISO-8859-4",   "ISO-8859-5",   "ISO-8859-6",   "ISO-8859-7",
+      "ISO-8859-8",   "ISO-8859-10",  "ISO-8859-13",  "ISO-8859-14",  "ISO-8859-15",  "ISO-8859-16",  "KOI8-R",
+      "KOI8-U",       "MACINTOSH",    "WINDOWS-874",  "WINDOWS-1250", "WINDOWS-1251", "WINDOWS-1252", "WINDOWS-1253",
+      "WINDOWS-1254", "WINDOWS-1255", "WINDOWS-1256", "WINDOWS-1257", "WINDOWS-1258", "MAC-CYRILLIC", "GBK",
+      "GB2312",       "GB18030",      "BIG5",         "BIG5-HKSCS",   "EUC-JP",       "ISO-2022-JP",  "SHIFT_JIS",
+      "EUC-KR",       "ISO-8859-9",   "UHC",
+  };
+  for (size_t index = 0; index < sizeof names / sizeof *names; index++) iconv_open("UTF-8", names[index]);
 }
 
 // See imageworker-codec/font_thread.c.

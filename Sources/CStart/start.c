@@ -214,6 +214,8 @@ __attribute__((visibility("hidden"), used)) uintptr_t *cstart_load(uintptr_t *st
     if (each->a_type == AT_ENTRY) entry = each;
     if (each->a_type == AT_PHDR) own = each;
     if (each->a_type == AT_PHNUM) count = each;
+    if (each->a_type == AT_SECURE && each->a_un.a_val)
+      fail(name, ": must run without setuid and capabilities, since the dynamic linker then ignores LD_LIBRARY_PATH\n");
     if (each->a_type == AT_EXECFN) name = (const char *)each->a_un.a_val;
   }
   if (!base || !entry || !own || !count || count->a_un.a_val >= sizeof headers / sizeof *headers)

@@ -9,6 +9,7 @@ a Debian with Python.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from release_packages import DRAWING, WORKER, packed, run, thumbnails, unpacked,
 
 OUTPUTS = ("png", "jpeg", "webp", "avif", "jxl", "gif")
 OTHERS = os.environ.get("RELEASE_ROOTS", "").split(",")
+ENCODINGS = "utf-8 utf-16 iso-8859-2 iso-8859-15 windows-1251 koi8-r ibm866 gbk gb18030 big5 euc-jp shift_jis iso-2022-jp euc-kr".split()
 LIKE_BUILD = "RELEASE" not in os.environ
 """Whether the archive has the libraries of this machine."""
 
@@ -89,6 +91,14 @@ class Roots(unittest.TestCase):
         loads = [{"id": text, "method": "load", "params": {"url": text, "transform": {"format": "png"}, "deliver": "data"}} for text in texts]
         drawn = self.answers([*enter, "/worker/imageworker"], "".join(json.dumps(load) + "\n" for load in loads))
         self.assertEqual(len({answer["result"]["data"] for answer in drawn.values()}), 2)
+
+        loads = []
+        for encoding in ENCODINGS:
+            drawing = f"<?xml version='1.0' encoding='{encoding}'?><svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>"
+            url = f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode(encoding)).decode()}"
+            loads.append({"id": encoding, "method": "load", "params": {"url": url, "transform": {"format": "png"}, "deliver": "none"}})
+        for encoding, answer in self.answers([*enter, "/worker/imageworker"], "".join(json.dumps(load) + "\n" for load in loads)).items():
+            self.assertIn("result", answer, encoding)
 
         with Origin("--tls") as origin:
             assert origin.authority

@@ -25,6 +25,7 @@ from processes import Watched, children
 from document import DOCUMENT
 
 from bulk import failures, lists, loads, progress
+from imageworker import find_worker  # noqa: E402
 
 
 class Bulk(BulkRuns):
@@ -327,7 +328,7 @@ class Bulk(BulkRuns):
         shutil.copy(BULK.parents[1] / "python" / "imageworker.py", package / "__init__.py")
         self.write("list.txt", f"{self.origin.url}/image/1.png")
         command = [sys.executable, "-m", "imageworker.bulk", *self.command("list.txt")[2:]]
-        environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+        environment = {**os.environ, "IMAGEWORKER": find_worker(), "PYTHONPATH": str(package.parent)}
         run = subprocess.run(command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True)
         self.assertEqual((run.returncode, run.stderr[:18]), (0, "1 loaded, 0 failed"), run.stderr)
         self.assertEqual(subprocess.run([sys.executable, "-m", "bulk", "--help"], cwd=BULK.parents[1], stdout=subprocess.DEVNULL).returncode, 0)

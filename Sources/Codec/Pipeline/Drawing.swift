@@ -70,6 +70,7 @@ struct Drawing {
   /// Finds and opens the fonts and the loaders of images while the sandbox is open. It must run on the thread that
   /// draws, because Pango has a font map for each thread (`pango_cairo_font_map_get_default`). It takes 20 ms.
   static func warmUp() {
+    crsvg_keep_encodings()
     let texts = families.map { "<text y='9' font-family='\($0)'>A<tspan font-weight='bold'>A</tspan></text>" }
     let images = images.map { "<image width='1' height='1' href='data:\($0)'/>" }
     let bytes = Array("<svg xmlns='http://www.w3.org/2000/svg'>\((texts + images).joined())</svg>".utf8)

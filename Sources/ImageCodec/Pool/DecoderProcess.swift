@@ -95,6 +95,7 @@ final class DecoderProcess {
   private static let inRelease =
     (FontConfiguration.inRelease.map { ["FONTCONFIG_FILE=\($0)"] } ?? [])
     + (pathInRelease("lib/libheif-plugins").map { ["LIBHEIF_PLUGIN_PATH=\($0)"] } ?? [])
+    + (pathInRelease("lib/gconv").map { ["GCONV_PATH=\($0)"] } ?? [])
 
   /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if
   /// that fails, which means that the decoder does not work properly.

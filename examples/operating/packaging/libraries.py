@@ -17,6 +17,18 @@ MODULES = ("vips-heif.so", "vips-jxl.so")
 PLUGINS = ("libheif-libde265.so",)
 """The plugins of libheif that read HEIC. libheif has had plugins since version 1.16."""
 
+CONVERSIONS = """
+BIG5 BIG5HKSCS CP125* CP874 CP932 EUC-CN EUC-JP EUC-KR GB18030 GBK IBM866 IBM874 ISO-2022-JP ISO8859-* KOI8-R KOI8-U
+MAC-UK MACINTOSH SJIS UHC lib*
+""".split()
+"""glibc's files for the character encodings of the Encoding standard, see crsvg_keep_encodings. libxml2 uses them, or ICU."""
+
+
+def conversions() -> List[Path]:
+    (libc,) = {path for path in loaded_by([Path("/bin/true")]) if path.name == "libc.so.6"}
+    folder = libc.parent / "gconv"
+    return [file for name in CONVERSIONS for file in sorted(folder.glob(f"{name}.so"))] + sorted(folder.rglob("*-modules*"))
+
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:
     """All libraries that the dynamic linker loads for these files, directly or for another library, and the linker."""
