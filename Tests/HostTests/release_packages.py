@@ -54,7 +54,7 @@ def work() -> Path:
     if "RELEASE" in os.environ:
         shutil.copytree(os.environ["RELEASE"], folder / "packages")
     else:
-        run(OPERATING / "release", "--build", WORKER.parent, "--output", folder / "packages")
+        run(OPERATING / "release", "--build", WORKER.parent, "--level", "1", "--output", folder / "packages")
     return folder
 
 

@@ -1,7 +1,7 @@
 """The archive in systems that lack nearly everything. Each runs in a chroot of its own.
 
     IMAGEWORKER=PATH python -m unittest test_release
-    RELEASE_ROOTS=musl,11,12,13 IMAGEWORKER=PATH python -m unittest test_release.Roots
+    RELEASE_ROOTS=musl,11,12,13,deb IMAGEWORKER=PATH python -m unittest test_release.Roots
 
 The empty system is always tested. The others are downloaded: `musl` has a shell and another C library, and each number is
 a Debian with Python.

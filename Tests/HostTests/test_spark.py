@@ -1,4 +1,7 @@
-"""examples/spark: what an executor does, and all of it on a local cluster with two executor processes, if PySpark and Java are here."""
+"""examples/spark: what an executor does, and all of it on a local cluster with two executor processes, if PySpark and Java are here.
+
+    .build-tests/python/bin/python -m pip install 'pyspark[sql]<4'
+"""
 
 from __future__ import annotations
 

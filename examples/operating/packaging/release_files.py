@@ -24,6 +24,8 @@ class Release:
     """As `uname` calls it."""
     time: int
     """The time of all packed files, in seconds since 1970."""
+    level: int
+    """How well the packages are compressed, 1 to 9."""
 
     @property
     def archive(self) -> str:
@@ -54,7 +56,7 @@ def put_package(release: Release, programs: Path, package: Path) -> None:
 
 def tar(release: Release, folder: Path, archive: Path) -> None:
     """Packs a folder so that the same files give the same bytes, whoever owns them."""
-    with archive.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as compressed:
+    with archive.open("wb") as file, gzip.GzipFile("", "wb", release.level, file, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
             for path in sorted(path for path in folder.rglob("*") if path.is_file()):
                 entry = tarfile.TarInfo(str(path.relative_to(folder.parent)))
