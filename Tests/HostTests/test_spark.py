@@ -1,6 +1,8 @@
 """examples/spark: what an executor does, and all of it on a local cluster with two executor processes, if PySpark and Java are here.
 
-    .build-tests/python/bin/python -m pip install 'pyspark[sql]<4'
+    python3 -m venv .build-tests/spark && .build-tests/spark/bin/python -m pip install 'pyspark[sql]<4'
+
+PySpark 3.5 needs an older NumPy than the other tests.
 """
 
 from __future__ import annotations
