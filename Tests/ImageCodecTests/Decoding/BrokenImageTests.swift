@@ -184,9 +184,9 @@ struct BrokenImageTests {
     guard case .failure(.io) = second else { return #expect(Bool(false), "\(second)") }
   }
 
-  /// Thousands of files, each broken somewhere: each has exactly one answer (a second would trap), none hangs, and no
+  /// Files of each format, each broken somewhere: each has exactly one answer (a second would trap), none hangs, and no
   /// file is left.
-  @Test func `a thousand broken images of each format are each answered once`() async throws {
+  @Test func `hundreds of broken images of each format are each answered once`() async throws {
     let decoding = try Decoding(count: 2, lifetime: 500)
     let picture = Pictures.waves(48, 40).png()
     var seeds = [picture, Pictures.waves(40, 30).tiff(), Pictures.gif(20, 20, colors: [(255, 0, 0), (0, 99, 0)])]
@@ -202,12 +202,13 @@ struct BrokenImageTests {
       (24, 20, 24, bitmap.inIcon(mask: Array(repeating: [1, 2, 3], count: 20))), (16, 16, 32, picture),
     ])
     seeds += [bitmap.file, compressed.file, icon, JXLTests.lossless, JXLTests.lossy]
+    let rounds = 300
     var answers = 0
     var generator = SeededGenerator(state: 20_261_121)
     for seed in seeds {
       let header = try Decoding.header(seed)
       var tasks: [DecodeTask] = []
-      for index in 0..<1000 {
+      for index in 0..<rounds {
         let output: DecodeTask.Output =
           [.check, .placeholder, .pixels(decoding.newPath()), .encoded(decoding.newPath())][index % 4]
         var task = try decoding.task(seed, output, .with { $0.width = 16 }, maxPixels: 4_000_000)
@@ -226,9 +227,9 @@ struct BrokenImageTests {
         return await group.reduce(0, +)
       }
     }
-    #expect(answers == seeds.count * 1000)
+    #expect(answers == seeds.count * rounds)
     let statistics = decoding.pool.statistics
-    #expect(statistics.decoded + statistics.failed == seeds.count * 1000 + 3)
+    #expect(statistics.decoded + statistics.failed == seeds.count * rounds + 3)
     let left = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
       let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
       return target?.contains(decoding.directory) == true
