@@ -1922,7 +1922,6 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
     raise FileNotFoundError("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path")
 
 
-
 # gevent
 
 

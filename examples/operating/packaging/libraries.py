@@ -18,16 +18,10 @@ PLUGINS = ("libheif-libde265.so",)
 """The plugins of libheif that read HEIC. libheif has had plugins since version 1.16."""
 
 CONVERSIONS = """
-BIG5 BIG5HKSCS CP125* CP874 CP932 EUC-CN EUC-JP EUC-KR GB18030 GBK IBM866 IBM874 ISO-2022-JP ISO8859-* KOI8-R KOI8-U
+BIG5 BIG5HKSCS CP125* EUC-CN EUC-JP EUC-KR GB18030 GBK IBM866 IBM874 ISO-2022-JP ISO8859-* KOI8-R KOI8-U
 MAC-UK MACINTOSH SJIS UHC lib*
 """.split()
 """glibc's files for the character encodings of the Encoding standard, see crsvg_keep_encodings. libxml2 uses them, or ICU."""
-
-
-def conversions() -> List[Path]:
-    (libc,) = {path for path in loaded_by([Path("/bin/true")]) if path.name == "libc.so.6"}
-    folder = libc.parent / "gconv"
-    return [file for name in CONVERSIONS for file in sorted(folder.glob(f"{name}.so"))] + sorted(folder.rglob("*-modules*"))
 
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:
@@ -68,6 +62,13 @@ def plugins(libraries: Iterable[Path]) -> List[Path]:
     """libheif looks for them in a folder that the environment names, see DecoderProcess.swift."""
     heif = next(path for path in libraries if path.name.startswith("libheif.so."))
     return [path for name in PLUGINS for path in heif.parent.glob(f"libheif/plugins/{name}")]
+
+
+def conversions(libraries: Iterable[Path]) -> Dict[Path, Path]:
+    """glibc's files for CONVERSIONS and their lists, each with its path in the folder that GCONV_PATH names."""
+    folder = next(path for path in libraries if path.name == "libc.so.6").parent / "gconv"
+    patterns = [*(f"{name}.so" for name in CONVERSIONS), "gconv-modules", "gconv-modules.d/*.conf"]
+    return {file: file.relative_to(folder) for pattern in patterns for file in folder.glob(pattern)}
 
 
 def owners(files: Iterable[Path]) -> Dict[Path, str]:

@@ -17,12 +17,12 @@ from release_files import Stop, said
 
 LEFT_OUT = {
     "operations and formats of libvips that the decoder does not permit": (
-        "libmatio", "libOpenEXR", "libfftw3", "libcfitsio", "libopenjp2", "libgsf-1", "libarchive", "libniftiio",
+        "libmatio", "libOpenEXR", "libfftw3", "libcfitsio", "libopenjp2", "libgsf-1", "libarchive",
     ),
     "JBIG in TIFF, under the GPL: such a file is a decode error": ("libjbig",),
     "compression of metadata in JPEG XL, which the decoder does not write": ("libbrotlienc",),
     "encoders of AV1 other than aom, and decoders other than dav1d": ("libSvtAv1Enc", "librav1e", "libgav1"),
-    "encoders of HEIC": ("libx265", "libkvazaar"),
+    "encoders of HEIC": ("libx265",),
     "windows, into which cairo could draw": ("libX11", "libXext", "libXrender", "libxcb", "libxcb-render", "libxcb-shm"),
     "mounted volumes, of which GIO could tell": ("libmount", "libselinux"),
     "colours of GIFs, under the GPL: packaging/quantizer.c has the same functions": ("libimagequant",),

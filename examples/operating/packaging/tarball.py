@@ -76,10 +76,8 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
         else:
             put(library, target)
         target.chmod(0o644)
-    for file in libraries.conversions():
-        place = "gconv-modules.d" if file.suffix == ".conf" else ""
-        if file.is_file() and file.suffix != ".cache":
-            put(file, folder / "lib/gconv" / place / file.name)
+    for file, place in libraries.conversions(whole).items():
+        put(file, folder / "lib/gconv" / place)
     if not (folder / "lib" / libraries.LINKERS[release.architecture]).is_file():
         raise Stop("the dynamic linker is not among the libraries")
     put_text(left_out([library.name for library in needed - whole]), folder / "notices/LEFT-OUT.txt")
