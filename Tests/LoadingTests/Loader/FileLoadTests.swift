@@ -1,5 +1,6 @@
 import Foundation
 import HTTPCaching
+import HTTPTypes
 import ImageCodec
 import Testing
 import Threads
@@ -48,7 +49,7 @@ struct FileLoadTests {
     #expect(scene.witness.end(of: changed) == "file")
     try FileManager.default.removeItem(atPath: photo.path)
     #expect(scene.witness.end(of: await scene.submit(photo.request)) == "io")
-    #expect(try scene.disk.onDisk { scene.disk.tier.assumeIsolated { $0.counts.entries } } == 1)
+    #expect(try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } } == 1)
     #expect(await scene.isIdle)
   }
 
@@ -81,7 +82,7 @@ struct FileLoadTests {
       let image = try scene.witness.image(of: id)
       #expect(image.cache == .file && !image.isKept)
     }
-    #expect(try scene.disk.onDisk { scene.disk.tier.assumeIsolated { $0.counts.entries } } == 0)
+    #expect(try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } } == 0)
   }
 
   @Test func `the mode and what is stored decide`() {
