@@ -123,7 +123,7 @@ class Cached(LoadFile):
         self.assertEqual(self.seen()[1], GREEN)
 
     def test_what_a_variant_tells_is_kept_with_it(self) -> None:
-        asked = {"placeholder": True, "facts": ["digest", "perceptualHash"], "validate": "decode"}
+        asked: dict[str, Any] = {"placeholder": True, "facts": ["digest", "perceptualHash"], "validate": "decode"}
         first = self.load(**asked)["result"]
         self.assertEqual(first["cache"], "file")
         again = self.load(**asked)["result"]
@@ -344,7 +344,8 @@ class Refused(LoadFile):
             ("cache", "force-cache"),
             ("validate", "none"),
         ):
-            data = self.load(**{name: value})["error"]["data"]
+            params: dict[str, Any] = {name: value}
+            data = self.load(**params)["error"]["data"]
             self.assertEqual((data["kind"], data["member"]), ("invalidParams", name), value)
         data = self.load(transform=None)["error"]["data"]
         self.assertEqual((data["kind"], data["member"]), ("invalidParams", "transform"))

@@ -127,10 +127,12 @@ final class JobLookups {
   /// Called when a load of a file has ended: the file of another may be read.
   func fileEnded(_ load: LoadID) {
     files.end(load)
-    while let next = files.next(claim: { job in
-      guard let first = jobs.scheduler.firstSubscriber(of: job), let waiting = jobs.scheduler.job(job) else { return nil }
-      return (first, waiting.priority)
-    }) { readFile(of: next) }
+    let claim = { [jobs] (job: JobID) in
+      jobs.scheduler.firstSubscriber(of: job).flatMap { first in
+        jobs.scheduler.job(job).map { (load: first, priority: $0.priority) }
+      }
+    }
+    while let next = files.next(claim: claim) { readFile(of: next) }
   }
 
   // MARK: - Serving

@@ -49,7 +49,8 @@ struct FileLoadTests {
     #expect(scene.witness.end(of: changed) == "file")
     try FileManager.default.removeItem(atPath: photo.path)
     #expect(scene.witness.end(of: await scene.submit(photo.request)) == "io")
-    #expect(try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } } == 1)
+    let stored = try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } }
+    #expect(stored == 1)
     #expect(await scene.isIdle)
   }
 
@@ -82,7 +83,8 @@ struct FileLoadTests {
       let image = try scene.witness.image(of: id)
       #expect(image.cache == .file && !image.isKept)
     }
-    #expect(try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } } == 0)
+    let stored = try scene.disk.onDisk { [tier = scene.disk.tier] in tier.assumeIsolated { $0.counts.entries } }
+    #expect(stored == 0)
   }
 
   @Test func `the mode and what is stored decide`() {
