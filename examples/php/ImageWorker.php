@@ -186,8 +186,8 @@ final class ImageWorker
     public const PARAMS = [
         'initialize' => ['protocolVersion', 'client', 'options', 'formats'],
         'load' => [
-            'url', 'file', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate', 'events',
-            'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
+            'url', 'file', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate',
+            'events', 'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
             'placeholder', 'facts', 'isolate', 'outputs',
         ],
         'prefetch' => ['urls', 'priority', 'group', 'headers', 'want', 'transform', 'events'],
