@@ -1,6 +1,6 @@
 internal import CSystem
+internal import HTTPTypes
 internal import Platform
-internal import Text
 
 /// Where a file of the host is, and where it must be.
 public struct HostPlace: Sendable, Hashable {
@@ -33,18 +33,8 @@ public struct HostPlace: Sendable, Hashable {
     }
   }
 
-  /// The URL (RFC 8089) of the path, without empty parts and dots. All bytes are encoded but letters, digits, `-._~`
-  /// and `/`.
-  public var url: String {
-    PermittedFolder.simplified(path).utf8.reduce(into: "file://") { url, byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "-")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "~"):
-        url.unicodeScalars.append(Unicode.Scalar(byte))
-      default: url += "%" + hexadecimal(UInt64(byte), digits: 2).uppercased()
-      }
-    }
-  }
+  /// The `file:` URL of the path, without empty parts and dots.
+  public var url: String { FileURL.url(ofPath: PermittedFolder.simplified(path)) }
 
   /// The place with the version that its file has now. Blocks.
   public func identified(environment: StoreEnvironment = .system) throws(StoreError) -> HostPlace {
