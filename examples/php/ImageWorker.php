@@ -249,7 +249,8 @@ final class ImageWorker
     private $process = null;
     /** @var array<int, resource> standard input, output and error */
     private array $pipes = [];
-    private int $pid = 0;
+    /** The last answer of proc_get_status, which tells the exit status once (before PHP 8.3). */
+    private array $status = ['pid' => 0];
     private int $lastID = 0;
     private int $askedID = 0;
     private int $maxLine = PHP_INT_MAX;
@@ -294,7 +295,7 @@ final class ImageWorker
 
     public function pid(): int
     {
-        return $this->pid;
+        return $this->status['pid'];
     }
 
     // Requests
@@ -836,7 +837,7 @@ final class ImageWorker
             throw $this->died(null, null, $isMissing);
         }
         $this->process = $process;
-        $this->pid = proc_get_status($process)['pid'];
+        $this->status = proc_get_status($process);
         foreach ($this->pipes as $pipe) {
             stream_set_blocking($pipe, false);
             stream_set_chunk_size($pipe, 1 << 16);
@@ -849,10 +850,14 @@ final class ImageWorker
     /** The process has ended, or is of no use any more. */
     private function end(?ImageWorkerError $misfit = null): void
     {
-        proc_terminate($this->process, self::SIGKILL);
-        while (($status = proc_get_status($this->process))['running']) {
-            usleep(1000);
+        if ($this->status['running']) {
+            proc_terminate($this->process, self::SIGKILL);
         }
+        while ($this->status['running']) {
+            usleep(1000);
+            $this->status = proc_get_status($this->process);
+        }
+        $status = $this->status;
         while (isset($this->pipes[2]) && ($text = fread($this->pipes[2], 1 << 16))) {
             array_map($this->note(...), explode("\n", rtrim($this->unread[2] . $text, "\n")));
             $this->unread[2] = '';
