@@ -13,6 +13,8 @@ from chaos_requests import Asked, Message, Step
 
 EXTENSIONS = {"jpeg": "jpg"}
 DEFAULT_RETRIES = 2
+DEFAULT_DEADLINE_MS = 10_000
+"""The `--deadline` of the chaos."""
 ORIGIN_KINDS = {"resolve", "connect", "network", "timeout", "http"}
 """A load may fail by these because of other loads, when they have shown that its origin is down."""
 
@@ -216,7 +218,7 @@ class Referee:
                 self._complain(asked, "must not fail")
         elif asked.method == "load" and data.get("originDown") and kind in ORIGIN_KINDS:
             self.tally["origin down"] += 1
-        elif asked.method == "load" and "deadlineMs" in asked.params and "retryAfterMs" in data and kind in ORIGIN_KINDS:
+        elif asked.method == "load" and kind in ORIGIN_KINDS and cannot_wait(asked, data):
             self.tally["cannot wait"] += 1
         elif not (kind in asked.kinds or (kind == "timeout" and data.get("phase") == "deadline")):
             self._complain(asked, f"must not fail by {kind}")
@@ -324,6 +326,14 @@ def read(path: Path) -> Optional[bytes]:
         return path.read_bytes()
     except FileNotFoundError:
         return None
+
+
+def cannot_wait(asked: Asked, data: Message) -> bool:
+    """Whether the origin may be asked again only after the deadline."""
+    deadline: float = asked.params.get("deadlineMs", DEFAULT_DEADLINE_MS)
+    wait: float = data.get("retryAfterMs", 0)
+    total: float = data["timing"]["totalMs"]
+    return wait > 0 and total + wait > deadline - 1
 
 
 def story(asked: Asked) -> str:

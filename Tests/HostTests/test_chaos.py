@@ -19,13 +19,13 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from chaos_menu import CREDENTIALS, Menu
-from chaos_referee import read, story
+from chaos_referee import DEFAULT_DEADLINE_MS, read, story
 from chaos_requests import MOST_CONCURRENT, MOST_PER_HOST, Requests, Step
 from chaos_session import WINDOWS, Session, Surroundings, default_worker
 
 SEED = int(os.environ.get("CHAOS_SEED") or SystemRandom().randrange(1 << 32))
 REQUESTS = int(os.environ.get("CHAOS_REQUESTS", "3000"))
-OPTIONS = ["--max-concurrent", f"{MOST_CONCURRENT}", "--max-per-host", f"{MOST_PER_HOST}", "--deadline", "10s"]
+OPTIONS = ["--max-concurrent", f"{MOST_CONCURRENT}", "--max-per-host", f"{MOST_PER_HOST}", "--deadline", f"{DEFAULT_DEADLINE_MS}ms"]
 OPTIONS += ["--memory-limit", "2M", "--disk-limit", "20M", "--log-level", "warning"]
 
 

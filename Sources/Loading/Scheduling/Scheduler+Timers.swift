@@ -33,18 +33,21 @@ extension Scheduler {
         if subscribers.contains(id) { expired.loads.append(id) }
       case .retry(let id):
         guard jobs[id]?.phase == .backingOff else { continue }
-        guard !isOriginDown(of: id) else {
-          expired.jobs.append(id)
-          continue
-        }
-        jobs.due[id.slot] = nil
-        requeue(id.slot)
+        if isOriginDown(of: id) { expired.jobs.append(id) } else { retryDue(id) }
       case .redirect(let id): if jobs[id]?.phase == .active { expired.redirects.append(id) }
       case .release(let id): release(id, dueAt: due)
       case .forget(let id): forget(id, dueAt: due)
       }
     }
+    // After a pause of the process, a later timer may have released the origin.
+    for id in expired.jobs where !isOriginDown(of: id) { retryDue(id) }
+    expired.jobs.removeAll { jobs[$0]?.phase != .backingOff }
     return expired
+  }
+
+  private mutating func retryDue(_ id: JobID) {
+    jobs.due[id.slot] = nil
+    requeue(id.slot)
   }
 
   mutating func addTimer(_ timer: Timer, at moment: Instant) {

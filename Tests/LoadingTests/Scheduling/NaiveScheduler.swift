@@ -574,6 +574,9 @@ struct NaiveScheduler {
         for known in origins where known.forgetAt == due { forget(known.origin) }
       }
     }
+    let isEnding = expired.jobs.map { id in jobs.contains { $0.id == id && isDown($0.origin) } }
+    for (job, isEnding) in zip(expired.jobs, isEnding) where !isEnding { putBack(job) }
+    expired.jobs = zip(expired.jobs, isEnding).filter(\.1).map(\.0)
     return expired
   }
 

@@ -125,7 +125,10 @@ struct SchedulerOriginTests {
     #expect(queue.scheduler.originFailure(of: job)?.message == "nobody listens")
   }
 
-  @Test func `a job that backs off ends when its retry is due while the origin is down`() {
+  @Test(arguments: [true, false])
+  func `a job whose retry is due while the origin is down ends, unless the origin is released by now`(
+    isReleased: Bool
+  ) {
     var (queue, places) = queue(of: 9, retries: 5)
     for place in places[..<5] { queue.end(place, .unreachable) }
     let between = places[5].job
@@ -136,8 +139,9 @@ struct SchedulerOriginTests {
       for job in queue.end(places[Int(name)!], .unreachable) { _ = queue.scheduler.end(job) }
     }
     #expect(queue.state()?.health == .down && queue.phase(between) == .backingOff)
-    queue.now = queue.now.advanced(by: .seconds(20))
-    #expect(queue.scheduler.expired(at: queue.now) == .init(loads: [], jobs: [between]))
+    queue.now = queue.now.advanced(by: .seconds(isReleased ? 60 : 20))
+    #expect(queue.scheduler.expired(at: queue.now) == .init(loads: [], jobs: isReleased ? [] : [between]))
+    #expect(queue.starts() == (isReleased ? ["5"] : []))
   }
 
   @Test(arguments: [true, false])
