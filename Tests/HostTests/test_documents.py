@@ -49,7 +49,7 @@ def broken_links(page: Path) -> list[str]:
         path, _, anchor = unquote(target).partition("#")
         file = (page.parent / path).resolve() if path else page
         if not file.exists() or (anchor and (file.suffix != ".md" or anchor not in anchors(file))):
-            broken.append(f"{page.relative_to(ROOT)}: {target}")
+            broken.append(f"{os.path.relpath(page, ROOT)}: {target}")
     return broken
 
 

@@ -24,16 +24,22 @@ from typing import Any, Union
 from package import ROOT
 from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
 from release_roots import OTHERS, Roots as Roots
+from test_documents import broken_links
 
 def setUpModule() -> None:
     work()
 
 
-def content() -> Path:
-    """The files of the Debian package."""
-    folder = work() / "content"
+def content(pattern: str) -> Path:
+    """The files of a package."""
+    folder = work() / f"content{pattern[1:]}"
     if not folder.exists():
-        run("dpkg-deb", "--extract", packed("*.deb"), folder)
+        folder.mkdir()
+        extract = {"*.deb": ("dpkg-deb", "--extract"), "*.whl": (sys.executable, "-m", "zipfile", "--extract")}
+        if pattern in extract:
+            run(*extract[pattern], packed(pattern), folder)
+        else:
+            run("tar", "--extract", "--file", packed(pattern), "--directory", folder)
     return folder
 
 
@@ -73,17 +79,18 @@ class Tarball(unittest.TestCase):
         rights = {line.split()[0][1:] for line in run("tar", "--list", "--verbose", "--file", packed("*.tar.gz")).splitlines()}
         self.assertEqual(rights, {"rwxr-xr-x", "rw-r--r--"})
 
-    def test_clients_and_protocol_are_those_of_the_checkout(self) -> None:
+    def test_clients_and_guide_are_those_of_the_checkout(self) -> None:
         for file in ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.ts", "node/imageworker.d.mts"):
-            self.assertEqual((unpacked() / "clients" / file).read_bytes(), (ROOT / "examples" / file).read_bytes(), file)
-        pages = [path.relative_to(ROOT) for path in (ROOT / "protocol").glob("*.md")]
-        for page in [*pages, Path("protocol/openrpc.json"), Path("protocol/images/load.svg")]:
+            self.assertEqual((unpacked() / "examples" / file).read_bytes(), (ROOT / "examples" / file).read_bytes(), file)
+        for page in ("protocol/openrpc.json", "protocol/images/load.svg", "protocol/sharing.md", "examples/operating/cache.md"):
             self.assertEqual((unpacked() / page).read_bytes(), (ROOT / page).read_bytes(), page)
-        for folder in (unpacked() / "clients", content() / "usr/share/imageworker/examples"):
-            for client in ("python", "node"):
-                page = folder / client / "README.md"
-                self.assertIn("../../protocol/reference.md", page.read_text())
-                self.assertTrue((folder / client / "../../protocol/reference.md").exists())
+
+    def test_each_link_leads_to_a_packed_file(self) -> None:
+        for package in ("*.tar.gz", "*.whl", "*.tgz", "*.deb"):
+            folder = content(package)
+            pages = sorted(folder.rglob("*.md"))
+            self.assertGreater(len([page for page in pages if "../../protocol/reference.md" in page.read_text()]), 3, package)
+            self.assertEqual([link for page in pages for link in broken_links(page)], [], package)
 
     def test_the_binaries_have_no_symbols(self) -> None:
         for name in BINARIES:
@@ -121,7 +128,7 @@ def without_worker() -> dict[str, str]:
 
 def worker_files(folder: Path) -> dict[str, tuple[bytes, bool]]:
     """The bytes of each file of the worker below a folder, and whether it can be executed."""
-    others = ("README.txt", "SHA256SUMS", "clients", "notices", "protocol")
+    others = ("README.txt", "SHA256SUMS", "examples", "notices", "protocol")
     files = [path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] not in others]
     return {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK)) for path in files}
 
@@ -169,7 +176,7 @@ class Wheel(unittest.TestCase):
 
     def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
         self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
-        self.assertTrue((self.installed / "guide" / "clients" / "python" / "../../protocol/reference.md").exists())
+        self.assertTrue((self.installed / "guide" / "examples" / "python" / "README.md").exists())
         self.assertEqual((self.installed / "notices" / "PACKAGES.txt").read_bytes(), (unpacked() / "notices" / "PACKAGES.txt").read_bytes())
 
     def test_the_record_lists_all_files_with_their_hashes(self) -> None:
@@ -217,7 +224,7 @@ class NpmPackage(unittest.TestCase):
 
     def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
         self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
-        self.assertTrue((self.installed / "guide" / "clients" / "node" / "../../protocol/reference.md").exists())
+        self.assertTrue((self.installed / "guide" / "examples" / "node" / "README.md").exists())
         self.assertTrue((self.installed / "notices" / "PACKAGES.txt").exists())
 
     def test_all_is_in_one_folder(self) -> None:
@@ -262,8 +269,7 @@ class NpmPackage(unittest.TestCase):
 
 class DebianPackage(unittest.TestCase):
     def setUp(self) -> None:
-        self.tree = work() / "tree"
-        run("dpkg-deb", "--extract", packed("*.deb"), self.tree)
+        self.tree = content("*.deb")
 
     def test_the_command_leads_to_the_worker_beside_its_codec(self) -> None:
         link = self.tree / "usr" / "bin" / "imageworker"

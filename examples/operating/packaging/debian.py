@@ -30,7 +30,7 @@ def pack(release: Release, work: Path, output: Path) -> Path:
     recipes = [path.relative_to(examples) for path in (examples / "shell").iterdir() if path.is_file() and path.suffix != ".md"]
     for example in [*map(Path, CLIENTS), *recipes]:
         put(examples / example, tree / "usr/share/imageworker/examples" / example)
-    put_guide(release, tree / "usr/share/imageworker/protocol", tree / "usr/share/imageworker/examples")
+    put_guide(release, tree / "usr/share/imageworker")
     for unit in ("imageworker-mirror.service", "imageworker-mirror.timer"):
         put(examples / "operating" / unit, tree / "lib/systemd/system" / unit)
     put(PACKAGING / "sysusers.conf", tree / "usr/lib/sysusers.d/imageworker.conf")

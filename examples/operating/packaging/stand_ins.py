@@ -25,7 +25,7 @@ LEFT_OUT = {
     "encoders of HEIC": ("libx265",),
     "windows, into which cairo could draw": ("libX11", "libXext", "libXrender", "libxcb", "libxcb-render", "libxcb-shm"),
     "mounted volumes, of which GIO could tell": ("libmount", "libselinux"),
-    "colours of GIFs, under the GPL: packaging/quantizer.c has the same functions": ("libimagequant",),
+    "colours of GIFs, under the GPL: the one here is a part of ImageWorker with the same functions": ("libimagequant",),
     "protocols and logins of libcurl other than HTTP": (
         "libldap", "liblber", "libldap-2.5", "liblber-2.5", "librtmp", "libssh2", "libgssapi_krb5",
     ),

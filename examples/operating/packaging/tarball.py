@@ -46,8 +46,8 @@ def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
     folder = work / name
     shutil.copytree(programs, folder)
     for client in CLIENTS:
-        put(release.root / "examples" / client, folder / "clients" / client)
-    put_guide(release, folder / "protocol", folder / "clients")
+        put(release.root / "examples" / client, folder / "examples" / client)
+    put_guide(release, folder)
     template = string.Template((PACKAGING / "README.txt").read_text("utf-8"))
     put_text(template.substitute(version=release.version, architecture=release.architecture), folder / "README.txt")
     _put_checksums(folder)
