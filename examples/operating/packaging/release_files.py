@@ -28,6 +28,11 @@ class Release:
     """How well the packages are compressed, 1 to 12 as in libdeflate."""
 
     @property
+    def level_of_others(self) -> int:
+        """The level for zlib and xz."""
+        return min(self.level, 9)
+
+    @property
     def archive(self) -> str:
         """The name of the archive, and of the folder in it."""
         return f"imageworker-{self.version}-linux-{self.architecture}"
@@ -57,6 +62,14 @@ def put_package(release: Release, programs: Path, package: Path) -> None:
     shutil.copytree(programs, package / "bin")
     (package / "bin" / "notices").rename(package / "notices")
     put_guide(release, package / "guide")
+
+
+def toolchain() -> Path:
+    """The folder `usr` of the Swift toolchain."""
+    swift = shutil.which("swift")
+    if swift is None:
+        raise Stop("swift is not on PATH")
+    return Path(swift).resolve().parents[1]
 
 
 def tar(release: Release, folder: Path, archive: Path) -> None:
