@@ -832,7 +832,8 @@ final class ImageWorker
         $process = $isMissing ? false : @proc_open([$binary, ...$this->flags], $pipe, $this->pipes);
         if ($process === false) {
             $this->log[] = match (true) {
-                $binary === null => 'imageworker was not found: put a release of it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path',
+                $binary === null => 'imageworker was not found: put a release of it on the PATH, ' .
+                    'build it (swift build -c release), or set IMAGEWORKER to its path',
                 $isMissing => "$binary was not found, or is not executable",
                 default => error_get_last()['message'] ?? 'proc_open failed',
             };
