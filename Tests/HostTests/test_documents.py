@@ -218,7 +218,7 @@ class FactsThatStandTwice(unittest.TestCase):
         packing = text("examples", "operating", "packaging", "debian.py")
         pages = text("examples", "operating", "README.md") + text("README.md")
         for path in set(re.findall(r"(?<![\w/.])/usr/(?:bin|lib|share)/[\w./-]*imageworker[\w/-]*", pages)):
-            root = re.sub(r"(/examples)/.*", r"\1", path).lstrip("/")
+            root = re.sub(r"/(examples|protocol)\b.*", "", path).lstrip("/")
             self.assertIn(root, packing, path)
 
     def test_exit_statuses_that_a_restart_would_repeat_are_documented(self) -> None:

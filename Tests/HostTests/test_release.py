@@ -14,15 +14,16 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
 import zipfile
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 from package import ROOT
-from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
+from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, pictures, run, thumbnails, unpacked, work
 from release_roots import OTHERS, Roots as Roots
 from test_documents import broken_links
 
@@ -112,13 +113,69 @@ class Tarball(unittest.TestCase):
         notices = unpacked() / "notices"
         packages = {line.split()[0] for line in (notices / "PACKAGES.txt").read_text().splitlines()}
         self.assertEqual(packages, {path.stem for path in notices.glob("*.txt")} - {"PACKAGES", "LEFT-OUT"})
-        owners = {"ca-certificates", "fonts-dejavu-core"}
+        owners = {"ca-certificates", "fonts-dejavu-core", "swift"}
         for file in objects()[len(BINARIES) :]:
-            owners |= {line.partition(":")[0] for line in run("dpkg-query", "--search", f"*/{file.name}").splitlines()}
+            found = {line.partition(":")[0] for line in run("dpkg-query", "--search", f"*/{file.name}").splitlines()}
+            self.assertTrue(found & packages or file.name in (notices / "LEFT-OUT.txt").read_text(), file.name)
+            owners |= found
         # Packages for developers have links of the same names.
         self.assertEqual(packages - owners, set())
         self.assertIn("libvips42", packages)
         self.assertIn("GPL-2", [path.name for path in (notices / "common-licenses").iterdir()])
+        for file in (notices / "swift.txt", content("*.deb") / "usr/share/doc/imageworker/copyright"):
+            self.assertIn("Runtime Library Exception", file.read_text())
+
+
+class Damaged(unittest.TestCase):
+    """The archive's folder without a file, moved, and in a place where it cannot work."""
+
+    def setUp(self) -> None:
+        self.folder = work() / "damaged"
+        shutil.copytree(unpacked(), self.folder, copy_function=os.link)
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def load(self, url: str, before: Callable[[], object] = lambda: None) -> dict[str, Any]:
+        """The answer to a load in a worker that has started."""
+        command = [f"{self.folder}/imageworker", "--cache-dir", f"{work()}/cache"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdin and process.stdout
+            process.stdin.write('{"id": 0, "method": "initialize"}\n')
+            process.stdin.flush()
+            self.assertIn("result", process.stdout.readline())
+            before()
+            params = {"url": url, "transform": {"width": 3}, "store": "none", "deliver": "data"}
+            output, _ = process.communicate(json.dumps({"id": 1, "method": "load", "params": params}))
+        answer: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return answer
+
+    def test_a_missing_library_is_told_and_not_taken_from_the_system(self) -> None:
+        (self.folder / "lib/libtiff.so.6").unlink()
+        self.assertRegex(self.load(DRAWING)["error"]["message"], r"imageworker-codec exited .* libtiff\.so\.6: cannot open")
+        (self.folder / "lib/libz.so.1").unlink()
+        ended = subprocess.run([self.folder / "imageworker", "--version"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ended.returncode, 127)
+        self.assertRegex(ended.stderr, r"\A.* libz\.so\.1: cannot open .*\n\Z")
+
+    def test_it_may_be_moved_while_a_worker_runs(self) -> None:
+        moved = work() / "moved"
+        self.addCleanup(moved.rename, self.folder)
+        self.assertIn("result", self.load(pictures().get("heic", DRAWING), before=lambda: self.folder.rename(moved)))
+
+    def test_a_path_that_is_not_utf_8_is_refused(self) -> None:
+        name = os.fsencode(work()) + b"/damaged-\xff"
+        os.rename(self.folder, name)
+        self.addCleanup(os.rename, name, self.folder)
+        ended = subprocess.run([name + b"/imageworker"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (os.EX_OSERR, ""))
+        self.assertRegex(ended.stderr, r"\A.*not UTF-8\n\Z")
+
+    def test_jbig_in_tiff_is_an_unsupported_format(self) -> None:
+        fields = {256: 8, 257: 8, 258: 1, 259: 34661, 262: 0, 273: 8, 278: 8, 279: 40}  # one strip, after the header
+        directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items())
+        tiff = b"II*\0" + struct.pack("<I", 48) + bytes(40) + struct.pack("<H", len(fields)) + directory + bytes(4)
+        error = self.load(f"data:image/tiff;base64,{base64.b64encode(tiff).decode()}")["error"]
+        self.assertEqual(error["data"]["kind"], "unsupportedFormat")
+        self.assertIn("JBIG is not supported", error["message"])
 
 
 def without_worker() -> dict[str, str]:
