@@ -135,16 +135,16 @@ class Damaged(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def load(self, url: str, before: Callable[[], object] = lambda: None) -> dict[str, Any]:
-        """The answer to a load in a worker that has started."""
+        """The answer to a load in a worker that has started a decoder, for plain images."""
         command = [f"{self.folder}/imageworker", "--cache-dir", f"{work()}/cache"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdin and process.stdout
-            process.stdin.write('{"id": 0, "method": "initialize"}\n')
+            params = {"url": pictures().get("png", DRAWING), "transform": {"width": 3}, "store": "none", "deliver": "data"}
+            process.stdin.write(json.dumps({"id": 0, "method": "load", "params": params}) + "\n")
             process.stdin.flush()
-            self.assertIn("result", process.stdout.readline())
+            process.stdout.readline()
             before()
-            params = {"url": url, "transform": {"width": 3}, "store": "none", "deliver": "data"}
-            output, _ = process.communicate(json.dumps({"id": 1, "method": "load", "params": params}))
+            output, _ = process.communicate(json.dumps({"id": 1, "method": "load", "params": {**params, "url": url}}))
         answer: dict[str, Any] = json.loads(output.splitlines()[-1])
         return answer
 
