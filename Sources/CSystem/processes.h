@@ -46,12 +46,21 @@ static inline int csystem_open_empty(void) {
   return ends[0];
 }
 
-/// Starts `path` with `socket` as its standard input, with an output and an error that cannot be written to, and with
-/// no other descriptor.
+/// pipe(2) whose reading end does not block, close-on-exec.
+static inline int csystem_pipe(int ends[2]) {
+  if (pipe(ends)) return -1;
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+  fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+  return 0;
+}
+
+/// Starts `path` with `socket` as its standard input, with an output that cannot be written to, with `messages` as its
+/// error, and with no other descriptor.
 ///
 /// Signals have their default handling, and those of the terminal do not reach the program. Returns an errno, or 0.
 static inline int csystem_spawn(pid_t *process, const char *path, char *const *arguments, char *const *environment,
-                                int socket) {
+                                int socket, int messages) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   sigset_t none, all;
@@ -77,7 +86,7 @@ static inline int csystem_spawn(pid_t *process, const char *path, char *const *a
   int empty = csystem_open_empty();
   if (!result && empty < 0) result = errno;
   if (!result) result = posix_spawn_file_actions_adddup2(&actions, empty, 1);
-  if (!result) result = posix_spawn_file_actions_adddup2(&actions, empty, 2);
+  if (!result) result = posix_spawn_file_actions_adddup2(&actions, messages, 2);
 #ifdef __linux__
   if (!result) result = csystem_close_others(&actions);
 #endif

@@ -38,7 +38,7 @@ public func retryingOnInterrupt<Result: SignedInteger>(_ call: () -> Result) -> 
   }
 }
 
-/// The path of the file that this process runs; nil if the system does not tell it.
+/// The path of the file that this process runs; nil if the system does not tell it, or if it is not UTF-8.
 public func pathOfThisExecutable() -> String? {
   var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
   #if canImport(Darwin)
@@ -48,11 +48,11 @@ public func pathOfThisExecutable() -> String? {
     return String(cString: path)
   #else
     let length = readlink("/proc/self/exe", &buffer, buffer.count - 1)
-    if length > 0 { return String(decoding: buffer.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    if length > 0 { return String(validating: buffer.prefix(length), as: UTF8.self) }
     // /proc is not mounted.
     guard let path = realpath(cstart_name(), nil) else { return nil }
     defer { free(path) }
-    return String(cString: path)
+    return String(validatingCString: path)
   #endif
 }
 

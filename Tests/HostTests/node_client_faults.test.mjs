@@ -340,6 +340,6 @@ test("if no worker is found, ready and each call are rejected", async () => {
     const worker = new ImageWorker();
     for (const call of [worker.ready, worker.load("data:,")]) await call.catch(({ message }) => console.log(message));`);
   const { stdout } = spawnSync(process.execPath, [program], { env: { PATH: join(folder, "alone") }, encoding: "utf8" });
-  const advice = "install it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
+  const advice = "install its npm package, put a release of it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
   assert.equal(stdout, `the worker did not start: imageworker was not found: ${advice}\n`.repeat(2));
 });

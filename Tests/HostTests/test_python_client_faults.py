@@ -527,7 +527,8 @@ class StartsAndEnds(AsyncFixture):
         environment = {"PATH": f"{self.folder / 'directory'}:{path}"}
         (self.folder / "directory" / "imageworker").mkdir(parents=True)
         with mock.patch.object(imageworker, "__file__", str(home / "imageworker.py")), mock.patch.dict(os.environ, environment, clear=True):
-            self.assertRaises(FileNotFoundError, imageworker.find_worker)
+            with self.assertRaisesRegex(FileNotFoundError, "^imageworker was not found: install its wheel, .* PATH, .* IMAGEWORKER"):
+                imageworker.find_worker()
             for each in (path / "imageworker", self.folder / ".build" / "release" / "imageworker", home / "bin" / "imageworker"):
                 expected = executable(each)
                 self.assertEqual(imageworker.find_worker(), expected)

@@ -14,26 +14,33 @@ import os
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
 import zipfile
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Callable, Union
 
 from package import ROOT
-from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, run, thumbnails, unpacked, work
+from release_packages import BINARIES, DRAWING, OPERATING, WORKER, objects, packed, pictures, run, thumbnails, unpacked, work
 from release_roots import OTHERS, Roots as Roots
+from test_documents import broken_links
 
 def setUpModule() -> None:
     work()
 
 
-def content() -> Path:
-    """The files of the Debian package."""
-    folder = work() / "content"
+def content(pattern: str) -> Path:
+    """The files of a package."""
+    folder = work() / f"content{pattern[1:]}"
     if not folder.exists():
-        run("dpkg-deb", "--extract", packed("*.deb"), folder)
+        folder.mkdir()
+        extract = {"*.deb": ("dpkg-deb", "--extract"), "*.whl": (sys.executable, "-m", "zipfile", "--extract")}
+        if pattern in extract:
+            run(*extract[pattern], packed(pattern), folder)
+        else:
+            run("tar", "--extract", "--file", packed(pattern), "--directory", folder)
     return folder
 
 
@@ -73,17 +80,18 @@ class Tarball(unittest.TestCase):
         rights = {line.split()[0][1:] for line in run("tar", "--list", "--verbose", "--file", packed("*.tar.gz")).splitlines()}
         self.assertEqual(rights, {"rwxr-xr-x", "rw-r--r--"})
 
-    def test_clients_and_protocol_are_those_of_the_checkout(self) -> None:
+    def test_clients_and_guide_are_those_of_the_checkout(self) -> None:
         for file in ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.ts", "node/imageworker.d.mts"):
-            self.assertEqual((unpacked() / "clients" / file).read_bytes(), (ROOT / "examples" / file).read_bytes(), file)
-        pages = [path.relative_to(ROOT) for path in (ROOT / "protocol").glob("*.md")]
-        for page in [*pages, Path("protocol/openrpc.json"), Path("protocol/images/load.svg")]:
+            self.assertEqual((unpacked() / "examples" / file).read_bytes(), (ROOT / "examples" / file).read_bytes(), file)
+        for page in ("protocol/openrpc.json", "protocol/images/load.svg", "protocol/sharing.md", "examples/operating/cache.md"):
             self.assertEqual((unpacked() / page).read_bytes(), (ROOT / page).read_bytes(), page)
-        for folder in (unpacked() / "clients", content() / "usr/share/imageworker/examples"):
-            for client in ("python", "node"):
-                page = folder / client / "README.md"
-                self.assertIn("../../protocol/reference.md", page.read_text())
-                self.assertTrue((folder / client / "../../protocol/reference.md").exists())
+
+    def test_each_link_leads_to_a_packed_file(self) -> None:
+        for package in ("*.tar.gz", "*.whl", "*.tgz", "*.deb"):
+            folder = content(package)
+            pages = sorted(folder.rglob("*.md"))
+            self.assertGreater(len([page for page in pages if "../../protocol/reference.md" in page.read_text()]), 3, package)
+            self.assertEqual([link for page in pages for link in broken_links(page)], [], package)
 
     def test_the_binaries_have_no_symbols(self) -> None:
         for name in BINARIES:
@@ -105,13 +113,69 @@ class Tarball(unittest.TestCase):
         notices = unpacked() / "notices"
         packages = {line.split()[0] for line in (notices / "PACKAGES.txt").read_text().splitlines()}
         self.assertEqual(packages, {path.stem for path in notices.glob("*.txt")} - {"PACKAGES", "LEFT-OUT"})
-        owners = {"ca-certificates", "fonts-dejavu-core"}
+        owners = {"ca-certificates", "fonts-dejavu-core", "swift"}
         for file in objects()[len(BINARIES) :]:
-            owners |= {line.partition(":")[0] for line in run("dpkg-query", "--search", f"*/{file.name}").splitlines()}
+            found = {line.partition(":")[0] for line in run("dpkg-query", "--search", f"*/{file.name}").splitlines()}
+            self.assertTrue(found & packages or file.name in (notices / "LEFT-OUT.txt").read_text(), file.name)
+            owners |= found
         # Packages for developers have links of the same names.
         self.assertEqual(packages - owners, set())
         self.assertIn("libvips42", packages)
         self.assertIn("GPL-2", [path.name for path in (notices / "common-licenses").iterdir()])
+        for file in (notices / "swift.txt", content("*.deb") / "usr/share/doc/imageworker/copyright"):
+            self.assertIn("Runtime Library Exception", file.read_text())
+
+
+class Damaged(unittest.TestCase):
+    """The archive's folder without a file, moved, and in a place where it cannot work."""
+
+    def setUp(self) -> None:
+        self.folder = work() / "damaged"
+        shutil.copytree(unpacked(), self.folder, copy_function=os.link)
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def load(self, url: str, before: Callable[[], object] = lambda: None) -> dict[str, Any]:
+        """The answer to a load in a worker that has started a decoder, for plain images."""
+        command = [f"{self.folder}/imageworker", "--cache-dir", f"{work()}/cache"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdin and process.stdout
+            params = {"url": pictures().get("png", DRAWING), "transform": {"width": 3}, "store": "none", "deliver": "data"}
+            process.stdin.write(json.dumps({"id": 0, "method": "load", "params": params}) + "\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            before()
+            output, _ = process.communicate(json.dumps({"id": 1, "method": "load", "params": {**params, "url": url}}))
+        answer: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return answer
+
+    def test_a_missing_library_is_told_and_not_taken_from_the_system(self) -> None:
+        (self.folder / "lib/libtiff.so.6").unlink()
+        self.assertRegex(self.load(DRAWING)["error"]["message"], r"imageworker-codec exited .* libtiff\.so\.6: cannot open")
+        (self.folder / "lib/libz.so.1").unlink()
+        ended = subprocess.run([self.folder / "imageworker", "--version"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ended.returncode, 127)
+        self.assertRegex(ended.stderr, r"\A.* libz\.so\.1: cannot open .*\n\Z")
+
+    def test_it_may_be_moved_while_a_worker_runs(self) -> None:
+        moved = work() / "moved"
+        self.addCleanup(moved.rename, self.folder)
+        self.assertIn("result", self.load(pictures().get("heic", DRAWING), before=lambda: self.folder.rename(moved)))
+
+    def test_a_path_that_is_not_utf_8_is_refused(self) -> None:
+        name = os.fsencode(work()) + b"/damaged-\xff"
+        os.rename(self.folder, name)
+        self.addCleanup(os.rename, name, self.folder)
+        ended = subprocess.run([name + b"/imageworker"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (os.EX_OSERR, ""))
+        self.assertRegex(ended.stderr, r"\A.*not UTF-8\n\Z")
+
+    def test_jbig_in_tiff_is_an_unsupported_format(self) -> None:
+        fields = {256: 8, 257: 8, 258: 1, 259: 34661, 262: 0, 273: 8, 278: 8, 279: 40}  # one strip, after the header
+        directory = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items())
+        tiff = b"II*\0" + struct.pack("<I", 48) + bytes(40) + struct.pack("<H", len(fields)) + directory + bytes(4)
+        error = self.load(f"data:image/tiff;base64,{base64.b64encode(tiff).decode()}")["error"]
+        self.assertEqual(error["data"]["kind"], "unsupportedFormat")
+        self.assertIn("JBIG is not supported", error["message"])
 
 
 def without_worker() -> dict[str, str]:
@@ -121,7 +185,7 @@ def without_worker() -> dict[str, str]:
 
 def worker_files(folder: Path) -> dict[str, tuple[bytes, bool]]:
     """The bytes of each file of the worker below a folder, and whether it can be executed."""
-    others = ("README.txt", "SHA256SUMS", "clients", "notices", "protocol")
+    others = ("README.txt", "SHA256SUMS", "examples", "notices", "protocol")
     files = [path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] not in others]
     return {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK)) for path in files}
 
@@ -169,7 +233,7 @@ class Wheel(unittest.TestCase):
 
     def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
         self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
-        self.assertTrue((self.installed / "guide" / "clients" / "python" / "../../protocol/reference.md").exists())
+        self.assertTrue((self.installed / "guide" / "examples" / "python" / "README.md").exists())
         self.assertEqual((self.installed / "notices" / "PACKAGES.txt").read_bytes(), (unpacked() / "notices" / "PACKAGES.txt").read_bytes())
 
     def test_the_record_lists_all_files_with_their_hashes(self) -> None:
@@ -217,7 +281,7 @@ class NpmPackage(unittest.TestCase):
 
     def test_it_has_the_worker_of_the_archive_and_the_guide(self) -> None:
         self.assertEqual(worker_files(self.installed / "bin") == worker_files(unpacked()), True)
-        self.assertTrue((self.installed / "guide" / "clients" / "node" / "../../protocol/reference.md").exists())
+        self.assertTrue((self.installed / "guide" / "examples" / "node" / "README.md").exists())
         self.assertTrue((self.installed / "notices" / "PACKAGES.txt").exists())
 
     def test_all_is_in_one_folder(self) -> None:
@@ -262,8 +326,7 @@ class NpmPackage(unittest.TestCase):
 
 class DebianPackage(unittest.TestCase):
     def setUp(self) -> None:
-        self.tree = work() / "tree"
-        run("dpkg-deb", "--extract", packed("*.deb"), self.tree)
+        self.tree = content("*.deb")
 
     def test_the_command_leads_to_the_worker_beside_its_codec(self) -> None:
         link = self.tree / "usr" / "bin" / "imageworker"

@@ -93,7 +93,7 @@ enum SandboxProbe {
 
     private static func run(_ path: String) -> Int32 {
       var process = pid_t()
-      let error = csystem_spawn(&process, path, [nil], [nil], 0)
+      let error = csystem_spawn(&process, path, [nil], [nil], 0, 2)
       guard error == 0 else {
         errno = error
         return -1

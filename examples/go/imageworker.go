@@ -695,7 +695,11 @@ func FindWorker(binary string) (string, error) {
 	if named := os.Getenv("IMAGEWORKER"); named != "" {
 		return named, nil
 	}
-	return exec.LookPath("imageworker")
+	found, err := exec.LookPath("imageworker")
+	if err != nil {
+		err = fmt.Errorf("imageworker was not found: put a release of it on the PATH, or set IMAGEWORKER to its path (%w)", err)
+	}
+	return found, err
 }
 
 // Submit sends a request and does not wait for its result: Wait of the Call does. Params is a struct of this package.

@@ -395,7 +395,7 @@ export function findWorker(binary) {
       // Look further.
     }
   }
-  const advice = "install it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
+  const advice = "install its npm package, put a release of it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path";
   throw Object.assign(new Error(`imageworker was not found: ${advice}`), { code: "ENOENT", syscall: "access" });
 }
 

@@ -832,8 +832,12 @@ final class ImageWorker
         $pipe = [['pipe', 'r'], ['pipe', 'w'], ['pipe', 'w']];
         $process = $isMissing ? false : @proc_open([$binary, ...$this->flags], $pipe, $this->pipes);
         if ($process === false) {
-            $this->log[] = $isMissing ? ($binary ?? 'imageworker') . ' was not found, or is not executable' :
-                error_get_last()['message'] ?? 'proc_open failed';
+            $this->log[] = match (true) {
+                $binary === null => 'imageworker was not found: put a release of it on the PATH, ' .
+                    'build it (swift build -c release), or set IMAGEWORKER to its path',
+                $isMissing => "$binary was not found, or is not executable",
+                default => error_get_last()['message'] ?? 'proc_open failed',
+            };
             throw $this->died(null, null, $isMissing);
         }
         $this->process = $process;

@@ -1922,7 +1922,8 @@ def find_worker(binary: Optional[StrPath] = None) -> str:
         found = shutil.which(str(place))
         if found is not None:
             return found
-    raise FileNotFoundError("imageworker was not found: build it (swift build -c release), or set IMAGEWORKER to its path")
+    advice = "install its wheel, put a release of it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path"
+    raise FileNotFoundError(f"imageworker was not found: {advice}")
 
 
 # gevent

@@ -719,7 +719,8 @@ class ImageWorker
       return chosen if chosen
       folders = [File.expand_path("../../.build/release", __dir__), *ENV.fetch("PATH", "").split(":")]
       found = folders.map { |folder| File.join(folder, "imageworker") }.find { |each| File.file?(each) && File.executable?(each) }
-      found or raise Errno::ENOENT, "imageworker was not found: install it on the PATH, or set IMAGEWORKER to its path"
+      advice = "put a release of it on the PATH, build it (swift build -c release), or set IMAGEWORKER to its path"
+      found or raise Errno::ENOENT, "imageworker was not found: #{advice}"
     end
   end
 

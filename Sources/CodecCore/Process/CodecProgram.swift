@@ -22,6 +22,8 @@ package struct CodecProgram {
       _ = write(2, text, text.utf8.count)
       return EX_USAGE
     }
+    // The worker reads what the dynamic linker writes, and nothing of what the libraries do.
+    dup2(STDOUT_FILENO, STDERR_FILENO)
     csystem_keep_freed(8 << 20)
     var formats = CodecFormats()
     let sandbox = Sandbox.close(memoryLimit: Int(arguments[1])) {

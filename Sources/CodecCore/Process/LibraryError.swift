@@ -10,7 +10,7 @@ package struct LibraryError: Error {
   /// The libraries distinguish kinds of failures only by their texts.
   package var asDecodeError: DecodeError {
     // An unsupported marker is damage and not a format. Samples out of range have a type that libvips does not support.
-    if message.has("nsupported") || message.has("not supported"), !message.has("marker") {
+    if Self.wordsOfKinds.contains(where: { message.has($0) }), !message.has("marker") {
       return .unsupportedFormat("this kind of image cannot be decoded (\(message))")
     }
     if message.has("samples out of range") || message.has("not a whole number of bytes") {
@@ -23,6 +23,8 @@ package struct LibraryError: Error {
 
   package static let memory = DecodeError.outOfMemory("the image needs more memory than a decoder may use")
 
+  /// libtiff has the last ones for a compression that it does not know.
+  private static let wordsOfKinds = ["nsupported", "not supported", "not implemented"]
   private static let wordsOfMemory = [
     "out of memory", "Out of memory", "nsufficient memory", "to allocate", "emory allocation",
   ]

@@ -16,11 +16,15 @@ public struct DecoderFailure: Sendable {
   /// The format of the image in decoding; nil if the process was starting or idle.
   public let format: ImageFormat?
   let cause: Cause
+  /// What the process wrote about its start.
+  let text: String?
   /// The status of wait(2), once the process has been reaped.
   var status: Int32?
 
-  init(_ cause: Cause, of process: Int32, decoding format: ImageFormat?, status: Int32? = nil) {
-    (self.process, self.format, self.cause, self.status) = (process, format, cause, status)
+  init(
+    _ cause: Cause, of process: Int32, decoding format: ImageFormat?, text: String? = nil, status: Int32? = nil
+  ) {
+    (self.process, self.format, self.cause, self.text, self.status) = (process, format, cause, text, status)
   }
 
   public var isTimeout: Bool { if case .timedOut = cause { true } else { false } }
@@ -35,7 +39,7 @@ public struct DecoderFailure: Sendable {
       // As WIFSIGNALED and WEXITSTATUS, which Swift cannot import.
       switch status.map({ ($0 & 0x7F, ($0 >> 8) & 0xFF) }) {
       case nil: "unknown"
-      case (0, let code)?: "exit status \(code)"
+      case (0, let code)?: "exit status \(code)\(text.map { " (\($0))" } ?? "")"
       case (let signal, _)?: "signal \(signal) (\(String(cString: strsignal(signal))))"
       }
     }

@@ -57,6 +57,8 @@ final class DecoderProcess {
   private let lifetime: Int
   var activity: Activity
   private var child: Child?
+  /// The reading end of the parent's standard error, until it has started.
+  private var messages: Int32?
 
   /// Starts the parent. It dies with the thread that calls this.
   init(
@@ -67,35 +69,56 @@ final class DecoderProcess {
       throw .unavailable("cannot create a socket for a decoder: \(String(cString: strerror(errno)))")
     }
     defer { close(other) }
+    var messages: [Int32] = [-1, -1]
+    guard csystem_pipe(&messages) == 0 else {
+      throw .unavailable("cannot create a pipe for a decoder: \(String(cString: strerror(errno)))")
+    }
+    defer { close(messages[1]) }
     var id = pid_t()
     let arguments = [
       executable, "--serve", "\(settings.memoryLimit)", libraries.rawValue,
       "\(settings.sharedLifetime)",
     ]
     let error = withCStrings(arguments) { arguments in
-      withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, other) }
+      withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, other, messages[1]) }
     }
     guard error == 0 else {
+      close(messages[0])
       throw .unavailable("\(executable) cannot be started: \(String(cString: strerror(error)))")
     }
-    (self.id, self.number, self.libraries, self.socket) = (id, number, libraries, socket)
+    (self.id, self.number, self.libraries, self.socket, self.messages) = (id, number, libraries, socket, messages[0])
     lifetime = settings.sharedLifetime
     activity = .starting(until: now.advanced(by: Self.maxStartTime))
   }
 
   private static let maxStartTime = Duration.seconds(20)
 
-  /// The environment: few malloc arenas, because there are few threads, and none of the worker's secrets.
-  private static var environment: [String] {
-    let libraries = getenv("LD_LIBRARY_PATH").map { ["LD_LIBRARY_PATH=\(String(cString: $0))"] } ?? []
-    return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + libraries + inRelease
+  deinit { if let messages { close(messages) } }
+
+  /// What the parent, or the dynamic linker, has written to standard error during the start, for the first call; nil if
+  /// that is nothing.
+  func takeMessage() -> String? {
+    guard let messages else { return nil }
+    defer { close(messages) }
+    self.messages = nil
+    var text = [UInt8](repeating: 0, count: 1 << 12)
+    let length = max(0, read(messages, &text, text.count))
+    // The last line tells why it ended.
+    let line = String(decoding: text.prefix(length), as: UTF8.self).split(separator: "\n").last
+    return line.map { CodecReply.readable($0.suffix(200)) }
   }
 
-  /// The paths of what a release brings.
-  private static let inRelease =
-    (FontConfiguration.inRelease.map { ["FONTCONFIG_FILE=\($0)"] } ?? [])
-    + (pathInRelease("lib/libheif-plugins").map { ["LIBHEIF_PLUGIN_PATH=\($0)"] } ?? [])
-    + (pathInRelease("lib/gconv").map { ["GCONV_PATH=\($0)"] } ?? [])
+  /// The environment: few malloc arenas, because there are few threads; the paths of what a release brings, which may
+  /// have been moved since the last start; and none of the worker's secrets.
+  private static var environment: [String] {
+    let paths = [
+      ("LD_LIBRARY_PATH", getenv("LD_LIBRARY_PATH").map { String(cString: $0) }),
+      ("FONTCONFIG_FILE", FontConfiguration.path),
+      ("LIBHEIF_PLUGIN_PATH", pathInRelease("lib/libheif-plugins")),
+      ("GCONV_PATH", pathInRelease("lib/gconv")),
+    ]
+    return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + paths.compactMap { name, path in path.map { "\(name)=\($0)" } }
+  }
 
   /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if
   /// that fails, which means that the decoder does not work properly.

@@ -4,9 +4,9 @@ internal import Platform
 public enum FontConfiguration {
   private static let ofSystem = "/etc/fonts/fonts.conf"
 
-  /// The file that a release brings, if the system has none.
-  static let inRelease = access(ofSystem, R_OK) == 0 ? nil : pathInRelease("share/fonts/fonts.conf")
-
-  /// The file that decoders use; nil if there is none, and text is drawn as boxes.
-  public static let path = access(ofSystem, R_OK) == 0 ? ofSystem : inRelease
+  /// The file that decoders use: that of the system, else that of a release. Nil if there is none, and text is drawn as
+  /// boxes.
+  public static var path: String? {
+    access(ofSystem, R_OK) == 0 ? ofSystem : pathInRelease("share/fonts/fonts.conf")
+  }
 }

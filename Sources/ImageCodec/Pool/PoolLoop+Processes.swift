@@ -136,6 +136,7 @@ extension PoolLoop {
 
   private func handleReady(_ process: DecoderProcess, _ formats: CodecFormats, _ sandbox: [String]) {
     process.activity = .idle(since: now)
+    _ = process.takeMessage()
     failedStarts[process.libraries] = 0
     statistics.sandbox = sandbox
     publish()
@@ -246,8 +247,10 @@ extension PoolLoop {
 
   /// Ends a decoder.
   ///
-  /// - Parameter cause: the failure to report; nil if the decoder works as it should.
-  func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil) {
+  /// - Parameters:
+  ///   - cause: the failure to report; nil if the decoder works as it should.
+  ///   - text: what the decoder wrote about its start.
+  func terminate(_ process: DecoderProcess, after cause: DecoderFailure.Cause? = nil, _ text: String? = nil) {
     observe(process, hasFailed: true)
     process.socket.hangUp()
     var format: ImageFormat?
@@ -255,13 +258,14 @@ extension PoolLoop {
     unreaped.append(
       Unreaped(
         parent: process.id, killAt: cause == nil ? now.advanced(by: Self.maxEndTime) : now,
-        failure: cause.map { DecoderFailure($0, of: process.id, decoding: format) }))
+        failure: cause.map { DecoderFailure($0, of: process.id, decoding: format, text: text) }))
     processes.removeAll { $0 === process }
   }
 
   /// Handles a parent that has ended, or that does not do its work.
   func handleLoss(of process: DecoderProcess, _ cause: DecoderFailure.Cause) {
-    terminate(process, after: cause)
+    let text = process.takeMessage()
+    terminate(process, after: cause, text)
     switch process.activity {
     case .idle: break
     case .starting:
@@ -270,7 +274,7 @@ extension PoolLoop {
         // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        let message = "\(process.libraries.program) exited before it was ready; it needs its libraries"
+        let message = "\(process.libraries.program) exited before it was ready: \(text ?? "it needs its libraries")"
         failWaiting(.unavailable(message), with: process.libraries)
       }
     case .busy(let assignment):

@@ -27,6 +27,9 @@ func run(_ parsedOptions: Options, onStartError: ((String) -> Void)? = nil) -> I
         message: "\(stream) is closed; a worker reads requests from standard input and writes answers to standard "
           + "output")
     }
+    if pathOfThisExecutable() == nil {
+      throw ExitError(status: EX_OSERR, message: "the path of this program is unknown, or is not UTF-8")
+    }
     if let limit = descriptorLimit(), limit < minDescriptors {
       throw ExitError(
         status: EX_OSERR,

@@ -8,9 +8,14 @@ from pathlib import Path
 
 from cache_manual import cache_manual
 from manual import manual
-from release_files import BINARIES, CLIENTS, Release, put, put_binaries, put_guide, put_text, said
+from notices import RUNTIME
+from release_files import BINARIES, CLIENTS, Release, put, put_binaries, put_guide, put_text, said, toolchain
 
 PACKAGING = Path(__file__).parent
+COPYRIGHT = """The owner has not chosen a licence for ImageWorker yet: all rights are reserved.
+
+The programs contain the runtime of Swift, https://swift.org, under this licence:
+"""
 
 
 def pack(release: Release, work: Path, output: Path) -> Path:
@@ -30,12 +35,14 @@ def pack(release: Release, work: Path, output: Path) -> Path:
     recipes = [path.relative_to(examples) for path in (examples / "shell").iterdir() if path.is_file() and path.suffix != ".md"]
     for example in [*map(Path, CLIENTS), *recipes]:
         put(examples / example, tree / "usr/share/imageworker/examples" / example)
-    put_guide(release, tree / "usr/share/imageworker/protocol", tree / "usr/share/imageworker/examples")
+    put_guide(release, tree / "usr/share/imageworker")
     for unit in ("imageworker-mirror.service", "imageworker-mirror.timer"):
         put(examples / "operating" / unit, tree / "lib/systemd/system" / unit)
     put(PACKAGING / "sysusers.conf", tree / "usr/lib/sysusers.d/imageworker.conf")
     put(PACKAGING / "README.Debian", tree / "usr/share/doc/imageworker/README.Debian")
     put(release.root / "protocol/openrpc.json", tree / "usr/share/doc/imageworker/openrpc.json")
+    licence = (toolchain() / RUNTIME).read_text("utf-8")
+    put_text(f"{COPYRIGHT}\n{licence}", tree / "usr/share/doc/imageworker/copyright")
 
     architecture = said("dpkg", "--print-architecture").strip()
     kilobytes = sum(path.stat().st_size // 1024 + 1 for path in tree.rglob("*") if not path.is_symlink())
@@ -59,7 +66,7 @@ Description: image loader as a process
     )
     package = output / f"imageworker_{release.version}_{architecture}.deb"
     # With one thread, since the number of threads changes the compressed bytes. The times come from SOURCE_DATE_EPOCH.
-    compression = ["-Zxz", f"-z{min(release.level, 9)}", "--threads-max=1"]
+    compression = ["-Zxz", f"-z{release.level_of_others}", "--threads-max=1"]
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", *compression, "--build", tree, package], check=True, stdout=subprocess.DEVNULL
     )

@@ -1,4 +1,4 @@
-"""Makes a program load the dynamic linker in its own folder, see Sources/CStart/start.c."""
+"""Makes a program load the dynamic linker in its own folder, see Sources/CStart/start.c, and this no library of the system."""
 
 from __future__ import annotations
 
@@ -24,3 +24,13 @@ def use_own_linker(program: Path, symbols: Path) -> None:
         if struct.unpack_from("<I", data, header) == (PT_INTERP,):
             struct.pack_into("<I", data, header, PT_NULL)
     program.write_bytes(data)
+
+
+def hide_system(linker: Path) -> None:
+    """Has glibc's linker look in folders that do not exist for the system's libraries, their cache and /etc/ld.so.preload. A
+    library that is missing in the release is then an error, instead of one of the system that may not fit."""
+    names = rb"/(?:lib|etc)/(?=(?:[\w-]+-linux-gnu/|ld\.so\.cache|ld\.so\.preload)?\0)"
+    data, count = re.subn(names, b"/.../", linker.read_bytes())
+    if count != 10:  # two lists of four folders, and two files
+        raise Stop(f"{linker} is not as other linkers of glibc: it names the system's libraries in {count} places")
+    linker.write_bytes(data)

@@ -17,13 +17,6 @@ MODULES = ("vips-heif.so", "vips-jxl.so")
 PLUGINS = ("libheif-libde265.so",)
 """The plugins of libheif that read HEIC. libheif has had plugins since version 1.16."""
 
-CONVERSIONS = """
-BIG5 BIG5HKSCS CP125* EUC-CN EUC-JP EUC-KR GB18030 GBK IBM866 IBM874 ISO-2022-JP ISO8859-* KOI8-R KOI8-U
-MAC-UK MACINTOSH SJIS UHC libGB libJIS libKSC
-""".split()
-"""glibc's files for the character encodings of the Encoding standard, see crsvg_keep_encodings, and the tables that they
-share. libxml2 uses them, or ICU."""
-
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:
     """All libraries that the dynamic linker loads for these files, directly or for another library, and the linker."""
@@ -65,15 +58,22 @@ def plugins(libraries: Iterable[Path]) -> List[Path]:
     return [path for name in PLUGINS for path in heif.parent.glob(f"libheif/plugins/{name}")]
 
 
-def conversions(libraries: Iterable[Path]) -> Dict[Path, Path]:
-    """glibc's files for CONVERSIONS and their lists, each with its path in the folder that GCONV_PATH names."""
+def conversions(source: str, libraries: Iterable[Path]) -> Dict[Path, Path]:
+    """glibc's files for the character encodings that crsvg_keep_encodings names in the source, the tables that they share,
+    and glibc's lists, each with its path in the folder that GCONV_PATH names. libxml2 uses them, or ICU."""
     folder = next(path for path in libraries if path.name == "libc.so.6").parent / "gconv"
-    patterns = [*(f"{name}.so" for name in CONVERSIONS), "gconv-modules", "gconv-modules.d/*.conf"]
-    return {file: file.relative_to(folder) for pattern in patterns for file in folder.glob(pattern)}
+    lists = [folder / "gconv-modules", *folder.glob("gconv-modules.d/*.conf")]
+    text = "".join(file.read_text("ascii") for file in lists)
+    aliases = dict(re.findall(r"(?m)^alias\s+(\S+)//\s+(\S+)//", text))
+    files = dict(re.findall(r"(?m)^module\s+(\S+)//\s+INTERNAL\s+(\S+)", text))
+    names = re.findall('"(.+?)"', source.partition("void crsvg_keep_encodings(")[2].partition("};")[0])
+    found = {folder / f"{files[aliases.get(name, name)]}.so" for name in names}
+    found |= {folder / library.name for library in loaded_by(found) if (folder / library.name).exists()}
+    return {file: file.relative_to(folder) for file in [*found, *lists]}
 
 
-def owners(files: Iterable[Path]) -> Dict[Path, str]:
-    """The package that each file comes from."""
+def owners(files: Iterable[Path]) -> Set[str]:
+    """The packages that the files come from."""
     # /lib is a link to /usr/lib, and dpkg knows a file by one of the two paths.
     spellings = {str(spelling): file for file in files for spelling in (file, Path("/usr", *file.parts[1:]))}
     answer = subprocess.run(["dpkg-query", "--search", *spellings], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -85,5 +85,5 @@ def owners(files: Iterable[Path]) -> Dict[Path, str]:
     for file in spellings.values():
         if file not in found:
             raise Stop(f"{file} comes from no Debian package: its licence is unknown")
-    return found
+    return set(found.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tarfile
@@ -27,6 +28,11 @@ class Release:
     """How well the packages are compressed, 1 to 12 as in libdeflate."""
 
     @property
+    def level_of_others(self) -> int:
+        """The level for zlib and xz."""
+        return min(self.level, 9)
+
+    @property
     def archive(self) -> str:
         """The name of the archive, and of the folder in it."""
         return f"imageworker-{self.version}-linux-{self.architecture}"
@@ -35,22 +41,35 @@ class Release:
 BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
 """In the folder examples."""
+GUIDE = ("protocol/**/*", "examples/operating/*.*", *(f"examples/{name}/README.md" for name in ("bulk", "node", "python")))
+LINK = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`|\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?![a-z]+:)([^()\s#]+)[^()\s]*\)")
+"""A link to a file, with its text and its path; or code, which has neither."""
 
 
-def put_guide(release: Release, protocol: Path, examples: Path) -> None:
-    """Copies openrpc.json, the pages about the protocol, and those about the clients, which lead to them by `../../protocol`."""
-    pages = release.root / "protocol"
-    for page in [pages / "openrpc.json", *pages.glob("*.md"), *(pages / "images").iterdir()]:
-        put(page, protocol / page.relative_to(pages))
-    for client in {Path(client).parent for client in CLIENTS}:
-        put(release.root / "examples" / client / "README.md", examples / client / "README.md")
+def put_guide(release: Release, folder: Path) -> None:
+    """Copies the pages about the protocol, the clients and operations, in the folders that they have in the sources. Links
+    to what is not in the folder become text, so all else must be there before."""
+    files = [file.relative_to(release.root) for pattern in GUIDE for file in release.root.glob(pattern) if file.is_file()]
+    for file in files:
+        put(release.root / file, folder / file)
+    for page in (folder / file for file in files if file.suffix == ".md"):
+        text = page.read_text("utf-8")
+        page.write_text(LINK.sub(lambda link: link[0] if not link[2] or (page.parent / link[2]).exists() else link[1], text), "utf-8")
 
 
 def put_package(release: Release, programs: Path, package: Path) -> None:
     """Writes `bin`, `guide` and `notices` of the wheel and of the package for npm."""
     shutil.copytree(programs, package / "bin")
     (package / "bin" / "notices").rename(package / "notices")
-    put_guide(release, package / "guide" / "protocol", package / "guide" / "clients")
+    put_guide(release, package / "guide")
+
+
+def toolchain() -> Path:
+    """The folder `usr` of the Swift toolchain."""
+    swift = shutil.which("swift")
+    if swift is None:
+        raise Stop("swift is not on PATH")
+    return Path(swift).resolve().parents[1]
 
 
 def tar(release: Release, folder: Path, archive: Path) -> None:

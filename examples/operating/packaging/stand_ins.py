@@ -19,13 +19,13 @@ LEFT_OUT = {
     "operations and formats of libvips that the decoder does not permit": (
         "libmatio", "libOpenEXR", "libfftw3", "libcfitsio", "libopenjp2", "libgsf-1", "libarchive",
     ),
-    "JBIG in TIFF, under the GPL: such a file is a decode error": ("libjbig",),
+    "JBIG in TIFF, under the GPL: such a file is answered with unsupportedFormat": ("libjbig",),
     "compression of metadata in JPEG XL, which the decoder does not write": ("libbrotlienc",),
     "encoders of AV1 other than aom, and decoders other than dav1d": ("libSvtAv1Enc", "librav1e", "libgav1"),
     "encoders of HEIC": ("libx265",),
     "windows, into which cairo could draw": ("libX11", "libXext", "libXrender", "libxcb", "libxcb-render", "libxcb-shm"),
     "mounted volumes, of which GIO could tell": ("libmount", "libselinux"),
-    "colours of GIFs, under the GPL: packaging/quantizer.c has the same functions": ("libimagequant",),
+    "colours of GIFs, under the GPL: the one here is a part of ImageWorker with the same functions": ("libimagequant",),
     "protocols and logins of libcurl other than HTTP": (
         "libldap", "liblber", "libldap-2.5", "liblber-2.5", "librtmp", "libssh2", "libgssapi_krb5",
     ),
@@ -33,11 +33,16 @@ LEFT_OUT = {
 """The reasons, each with the libraries' names without `.so` and version."""
 RESULTS = {
     "gsf_init": 0, "gsf_shutdown": 0,  # by libvips at its start and end
-    "jbg_dec_init": 0, "jbg_newlen": 0, "jbg_dec_in": 4, "jbg_dec_free": 0, "jbg_strerror": 0,  # 4: invalid data
+    "jbg_dec_init": 0, "jbg_newlen": 0, "jbg_dec_in": 4, "jbg_dec_free": 0,  # 4: invalid data
+    "jbg_strerror": '(long)"JBIG is not supported"',  # by these words, the decoder knows what it is
     "ldap_get_option": -1, "RTMP_LibVersion": 0, "libssh2_init": 0, "libssh2_exit": 0, "libssh2_version": 0,  # by libcurl
 }  # fmt: skip
-"""The functions that are called all the same, and what they return."""
+"""The functions that are called all the same, and what they return, in C."""
 
+CHANGED = """Changed in other ways:
+  ld-linux-*, the dynamic linker of glibc, does not look for libraries in the system, nor for /etc/ld.so.preload
+  libicudata, if it is here, has only conversions of character encodings
+"""
 LARGE_ENCODINGS = (
     "gb18030", "ibm-1386", "ibm-1383",  # GB 18030, GBK, GB 2312
     "ibm-1373", "ibm-1375",  # Big5, Big5-HKSCS
@@ -138,4 +143,5 @@ def left_out(libraries: List[str]) -> str:
         present = sorted(library for library in libraries if stem(library) in names)
         if present:
             lines.append(f"{reason}:\n  {', '.join(present)}\n")
+    lines.append(CHANGED)
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Set
 
 import libraries
-from entry_point import use_own_linker
+from entry_point import hide_system, use_own_linker
 from notices import put_notices
 from release_files import BINARIES, CLIENTS, Release, Stop, put, put_binaries, put_guide, put_text, tar
 from stand_ins import is_left_out, left_out, put_converters, put_stand_in
@@ -18,8 +18,7 @@ from stand_ins import is_left_out, left_out, put_converters, put_stand_in
 PACKAGING = Path(__file__).parent
 CERTIFICATES = Path("/usr/share/ca-certificates/mozilla")
 """Those of Debian's package. /etc/ssl/certs may also hold some that this machine's owner has added."""
-FONTS = Path("/usr/share/fonts/truetype/dejavu")
-FONT_FILES = [f"DejaVu{name}.ttf" for name in ("Sans", "Serif", "SansMono")]
+FONT_FILES = [Path(f"/usr/share/fonts/truetype/dejavu/DejaVu{name}.ttf") for name in ("Sans", "Serif", "SansMono")]
 """fonts.conf makes bold and oblique ones of them."""
 
 
@@ -28,13 +27,13 @@ def put_programs(release: Release, folder: Path, work: Path) -> None:
     put_binaries(release, folder)
     for name in BINARIES:
         use_own_linker(folder / name, release.build / name)
-    packages = _put_libraries(release, folder, work)
-    certificates = [path.read_text("ascii").strip() + "\n" for path in sorted(CERTIFICATES.glob("*.crt"))]
-    put_text("".join(certificates), folder / "share/ca-certificates.crt")
+    files = _put_libraries(release, folder, work)
+    certificates = sorted(CERTIFICATES.glob("*.crt"))
+    put_text("".join(path.read_text("ascii").strip() + "\n" for path in certificates), folder / "share/ca-certificates.crt")
     put(PACKAGING / "fonts.conf", folder / "share/fonts/fonts.conf")
-    for name in FONT_FILES:
-        put(FONTS / name, folder / "share/fonts" / name)
-    put_notices(packages | {"ca-certificates", "fonts-dejavu-core"}, folder / "notices")
+    for font in FONT_FILES:
+        put(font, folder / "share/fonts" / font.name)
+    put_notices(libraries.owners([*files, *certificates, *FONT_FILES]), folder / "notices")
     check = [f"{folder}/imageworker", "--self-test", "--cache-dir", f"{work}/cache"]
     ended = subprocess.run(check, stdout=subprocess.PIPE, text=True)
     if ended.returncode != 0 or "warning  formats" in ended.stdout:
@@ -46,8 +45,8 @@ def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
     folder = work / name
     shutil.copytree(programs, folder)
     for client in CLIENTS:
-        put(release.root / "examples" / client, folder / "clients" / client)
-    put_guide(release, folder / "protocol", folder / "clients")
+        put(release.root / "examples" / client, folder / "examples" / client)
+    put_guide(release, folder)
     template = string.Template((PACKAGING / "README.txt").read_text("utf-8"))
     put_text(template.substitute(version=release.version, architecture=release.architecture), folder / "README.txt")
     _put_checksums(folder)
@@ -56,8 +55,8 @@ def pack(release: Release, programs: Path, work: Path, output: Path) -> Path:
     return archive
 
 
-def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
-    """Returns the packages that the libraries come from."""
+def _put_libraries(release: Release, folder: Path, work: Path) -> Set[Path]:
+    """Returns the files of Debian that it puts there."""
     binaries = [release.build / name for name in BINARIES]
     modules = libraries.modules(libraries.loaded_by(binaries))
     plugins = libraries.plugins(libraries.loaded_by(modules))
@@ -66,7 +65,6 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
     places.update((plugin, "libheif-plugins") for plugin in plugins)
     needed = libraries.needed_by([*binaries, *opened], libraries.loaded_by([*binaries, *opened])) | set(opened)
     whole = {library for library in needed if not is_left_out(library.name)}
-    owners = libraries.owners(whole)
     for library in needed:
         target = folder / "lib" / places.get(library, "") / library.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -77,12 +75,13 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[str]:
         else:
             put(library, target)
         target.chmod(0o644)
-    for file, place in libraries.conversions(whole).items():
+    source = (release.root / "Sources/CRSVG/shim.h").read_text("utf-8")
+    conversions = libraries.conversions(source, whole)
+    for file, place in conversions.items():
         put(file, folder / "lib/gconv" / place)
-    if not (folder / "lib" / libraries.LINKERS[release.architecture]).is_file():
-        raise Stop("the dynamic linker is not among the libraries")
+    hide_system(folder / "lib" / libraries.LINKERS[release.architecture])
     put_text(left_out([library.name for library in needed - whole]), folder / "notices/LEFT-OUT.txt")
-    return set(owners.values())
+    return whole | set(conversions)
 
 
 def _put_checksums(folder: Path) -> None:
