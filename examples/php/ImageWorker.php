@@ -186,8 +186,8 @@ final class ImageWorker
     public const PARAMS = [
         'initialize' => ['protocolVersion', 'client', 'options', 'formats'],
         'load' => [
-            'url', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate', 'events',
-            'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
+            'url', 'file', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate',
+            'events', 'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
             'placeholder', 'facts', 'isolate', 'outputs',
         ],
         'prefetch' => ['urls', 'priority', 'group', 'headers', 'want', 'transform', 'events'],
@@ -201,9 +201,9 @@ final class ImageWorker
         'cancel' => ['id', 'url', 'group', 'slot', 'all'],
         'prioritize' => ['id', 'url', 'group', 'slot', 'priority'],
         'pause' => [], 'resume' => [], 'stats' => [], 'metrics' => [],
-        'query' => ['url', 'key', 'transform'],
+        'query' => ['url', 'key', 'file', 'transform'],
         'store' => ['url', 'key', 'path', 'data', 'deliver'],
-        'clear' => ['tier', 'url', 'key', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
+        'clear' => ['tier', 'url', 'key', 'file', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
         'release' => ['path', 'all', 'unused'],
         'configure' => [
             'memoryLimit', 'diskLimit', 'maxAgeMs', 'maxConcurrent', 'maxPerHost', 'maxConnectionsPerHost', 'rate',
@@ -320,6 +320,12 @@ final class ImageWorker
     public function load(string $url, mixed ...$params): Image
     {
         return $this->call('load', ['url' => $url] + $params);
+    }
+
+    /** Caches the results of transforms, but not the file: a path, or ['root' => ..., 'path' => ...]. */
+    public function loadFile(string|\SplFileInfo|array $file, mixed ...$params): Image
+    {
+        return $this->call('load', ['file' => $file] + $params);
     }
 
     /**
