@@ -149,6 +149,7 @@ class Names(unittest.TestCase):
     def test_members_of_what_an_image_has(self) -> None:
         image = SCHEMAS["Image"]["properties"]
         self.check_record(imageworker.Placeholder, image["placeholder"])
+        self.check_record(imageworker.Container, SCHEMAS["Container"])
         self.check_record(imageworker.EXIF, SCHEMAS["EXIF"])
         self.check_record(imageworker.Position, SCHEMAS["Position"])
         self.check_record(imageworker.Source, image["source"])

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, TiffImagePlugin, features
+from PIL import Image, ImageCms, TiffImagePlugin, features
 from test_cache_disk import Worker
 
 
@@ -219,6 +219,58 @@ class PerceptualHash(WithWorker):
         plain = self.load("plain.png", encoded(scene(1, (20, 20)), "PNG"), facts=["exif", "gps"])
         self.assertEqual(plain["exif"], {})
         self.assertNotIn("gps", plain)
+
+    def test_the_container_is_what_pillow_wrote(self) -> None:
+        exif = Image.Exif()
+        exif[271] = "Maker"  # Pillow leaves out EXIF that has nothing but a position.
+        exif.get_ifd(0x8825).update({1: "S", 2: (33.0, 51.0, 35.4), 3: "E", 4: (151.0, 12.0, 40.0)})
+        xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description exif:GPSLatitude="33,51.59S"/></x:xmpmeta>'
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        name = ImageCms.getProfileDescription(ImageCms.ImageCmsProfile(io.BytesIO(profile))).strip()
+        none = {"hasAlpha": False, "colorSpace": "sRGB", "bitDepth": 8, "hasGPS": False, "c2pa": False}
+        # Pillow declares the colours of an AVIF by code points.
+        for form in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF"):
+            if form == "AVIF" and not features.check("avif"):
+                continue
+            plain = scene(2, (64, 48))
+            cases: list[tuple[Image.Image, dict[str, Any], dict[str, Any]]] = [
+                (plain, {}, none),
+                (plain, {"icc_profile": profile}, {**none, "colorSpace": name}),
+            ]
+            # Pillow leaves out the position in a TIFF.
+            if form != "TIFF":
+                cases.append((plain, {"exif": exif}, {**none, "hasGPS": True}))
+            if form == "AVIF":
+                cases.append((plain, {"xmp": xmp}, {**none, "hasGPS": True}))
+            if form in ("PNG", "TIFF", "JPEG"):
+                cases.append((plain.convert("L"), {}, {**none, "colorSpace": "gray"}))
+            if form in ("WEBP", "JPEG"):
+                cases.append((plain, {"xmp": xmp}, {**none, "hasGPS": True}))
+            if form != "JPEG":
+                cases.append((plain.convert("RGBA").resize((9, 9)), {}, none))
+                see_through = plain.convert("RGBA")
+                see_through.putalpha(100)
+                cases.append((see_through, {}, {**none, "hasAlpha": True}))
+            for number, (image, options, expected) in enumerate(cases):
+                with self.subTest(form, number=number):
+                    body = encoded(image, form, **options)
+                    found = self.load(f"{number}.{form}", body, facts=["container"])["container"]
+                    if image.mode == "RGBA":
+                        # An encoder may leave out alpha that is opaque.
+                        with Image.open(io.BytesIO(body)) as written:
+                            expected = {**expected, "hasAlpha": written.mode == "RGBA"}
+                    self.assertEqual(found, expected)
+        deep = Image.new("I;16", (20, 20))
+        self.assertEqual(self.load("deep.png", encoded(deep, "PNG"), facts=["container"])["container"]["bitDepth"], 16)
+        drawing = self.load("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", facts=["container"])
+        self.assertEqual(drawing["container"], {"hasGPS": False, "c2pa": False})
+
+    def test_the_container_is_that_of_the_original_of_a_transform(self) -> None:
+        body = encoded(scene(1, (64, 48)).convert("L"), "PNG")
+        for _ in range(2):
+            result = self.load("grey.png", body, facts=["container", "exif", "perceptualHash"], transform={"format": "webp"})
+            self.assertEqual(result["container"]["colorSpace"], "gray")
+            self.assertEqual((result["format"], result["exif"]), ("webp", {}))
 
     def test_other_facts_are_refused(self) -> None:
         refused: tuple[Any, ...] = ("perceptualHash", [], ["hash"], ["digest", "hash"], [7], {}, None)

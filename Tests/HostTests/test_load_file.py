@@ -136,6 +136,20 @@ class Cached(LoadFile):
         self.assertEqual(self.kind(self.load(want={"minWidth": 1000})), "unwanted")
         self.assertEqual(self.kind(self.load(want={"formats": ["jpeg"]})), "unwanted")
 
+    def test_the_structure_of_a_file_is_told(self) -> None:
+        grey = self.spool / "grey.png"
+        Image.new("LA", (64, 48), (90, 100)).save(grey)
+        settle(grey)
+        expected = {"hasAlpha": True, "colorSpace": "gray", "bitDepth": 8, "hasGPS": False, "c2pa": False}
+        for cache in ("file", "memory"):
+            result = self.load(grey, facts=["container"])["result"]
+            self.assertEqual((result["cache"], result["container"]), (cache, expected))
+        settle(paint(grey, GREEN), 20)
+        changed = self.load(grey, facts=["container"], outputs={"small": {"transform": THUMB}})["result"]
+        self.assertEqual(changed["container"], {**expected, "hasAlpha": False, "colorSpace": "sRGB"})
+        processed = self.worker.call("process", file={"path": str(grey)}, facts=["container"])["result"]
+        self.assertEqual(processed["container"], changed["container"])
+
     def test_a_key_of_the_host(self) -> None:
         self.assertEqual(self.load(key="photo 1")["result"]["key"], "photo 1")
         other = paint(self.spool / "other.png", GREEN)

@@ -130,6 +130,7 @@ class Types(unittest.TestCase):
             ("Timing", SCHEMAS["Image"]["properties"]["timing"]),
             ("Pixels", SCHEMAS["Image"]["properties"]["pixels"]),
             ("Crop", SCHEMAS["Crop"]),
+            ("Container", SCHEMAS["Container"]),
             ("EXIF", SCHEMAS["EXIF"]),
             ("Position", SCHEMAS["Position"]),
             ("FocalPoint", SCHEMAS["FocalPoint"]),

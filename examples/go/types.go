@@ -319,6 +319,15 @@ type Placeholder struct {
 	Color     string `json:"color"`
 }
 
+// Container is in protocol/reference.md. A member is nil if the file does not tell it for certain.
+type Container struct {
+	HasAlpha   *bool  `json:"hasAlpha,omitempty"`
+	ColorSpace string `json:"colorSpace,omitempty"`
+	BitDepth   int    `json:"bitDepth,omitempty"`
+	HasGPS     *bool  `json:"hasGPS,omitempty"`
+	C2PA       *bool  `json:"c2pa,omitempty"`
+}
+
 // EXIF is in protocol/reference.md.
 type EXIF struct {
 	Orientation       int     `json:"orientation,omitempty"`
@@ -409,6 +418,7 @@ type Image struct {
 	Placeholder    *Placeholder          `json:"placeholder,omitempty"`
 	Digest         string                `json:"digest,omitempty"`
 	PerceptualHash string                `json:"perceptualHash,omitempty"`
+	Container      *Container            `json:"container,omitempty"`
 	EXIF           *EXIF                 `json:"exif,omitempty"`
 	GPS            *Position             `json:"gps,omitempty"`
 	FinalURL       string                `json:"finalURL,omitempty"`
@@ -437,6 +447,7 @@ type ProcessResult struct {
 	Placeholder    *Placeholder          `json:"placeholder,omitempty"`
 	Digest         string                `json:"digest,omitempty"`
 	PerceptualHash string                `json:"perceptualHash,omitempty"`
+	Container      *Container            `json:"container,omitempty"`
 	EXIF           *EXIF                 `json:"exif,omitempty"`
 	GPS            *Position             `json:"gps,omitempty"`
 	Damaged        bool                  `json:"damaged,omitempty"`

@@ -120,7 +120,7 @@ export interface LoadParams<D extends Deliver = Deliver> {
   transform?: Transform;
   placeholder?: boolean;
   /** Facts about the original. */
-  facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
+  facts?: readonly ("container" | "digest" | "exif" | "gps" | "perceptualHash")[];
   /** Images that may be decoded in one process with this one: none, those of the group, or all that have none. */
   isolate?: "image" | "tenant" | "none";
   validate?: "none" | "header" | "decode";
@@ -221,7 +221,7 @@ export type ProcessParams =
     want?: Want;
     validate?: "header" | "decode";
     placeholder?: boolean;
-    facts?: readonly ("digest" | "exif" | "gps" | "perceptualHash")[];
+    facts?: readonly ("container" | "digest" | "exif" | "gps" | "perceptualHash")[];
     isolate?: "image" | "tenant" | "none";
     outputs?: { readonly [name: string]: OutputParams };
   };
@@ -417,6 +417,7 @@ export interface ImageFacts {
   digest?: string;
   /** 16 hexadecimal digits. */
   perceptualHash?: string;
+  container?: Container;
   exif?: EXIF;
   /** If the image has it. */
   gps?: Position;
@@ -438,6 +439,16 @@ export interface ImageFacts {
 export interface Size {
   width: number;
   height: number;
+}
+
+/** What the structure of the file tells. A member that it does not tell for certain is left out. */
+export interface Container {
+  hasAlpha?: boolean;
+  /** The description of the ICC profile, or a name such as sRGB, Display P3 and gray. */
+  colorSpace?: string;
+  bitDepth?: number;
+  hasGPS?: boolean;
+  c2pa?: boolean;
 }
 
 /** Fields of the EXIF data. */
@@ -588,6 +599,7 @@ export interface ProcessResult {
   placeholder?: { thumbhash: string; color: string };
   digest?: string;
   perceptualHash?: string;
+  container?: Container;
   exif?: EXIF;
   gps?: Position;
   damaged?: true;

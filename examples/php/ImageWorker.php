@@ -1006,6 +1006,15 @@ final readonly class Placeholder extends Result
     public function __construct(public string $thumbhash, public string $color) {}
 }
 
+final readonly class Container extends Result
+{
+    public function __construct(
+        public ?bool $hasAlpha = null, public ?string $colorSpace = null, public ?int $bitDepth = null,
+        public ?bool $hasGPS = null, public ?bool $c2pa = null
+
+    ) {}
+}
+
 final readonly class EXIF extends Result
 {
     public function __construct(
@@ -1073,7 +1082,7 @@ final readonly class Image extends Result
         public ?Position $gps = null, public ?string $finalURL = null, public ?int $frames = null,
         public ?int $orientation = null, public ?HTTPResponse $response = null, public ?string $expiresAt = null,
         public ?bool $damaged = null, public ?string $hdr = null, public ?int $attempts = null,
-        public ?Timing $timing = null, public ?Size $upright = null
+        public ?Timing $timing = null, public ?Size $upright = null, public ?Container $container = null
 
     ) {}
 }
@@ -1087,7 +1096,7 @@ final readonly class ProcessResult extends Result
         public ?int $width = null, public ?int $height = null, public ?int $frames = null, public ?int $orientation = null,
         public ?Placeholder $placeholder = null, public ?string $digest = null, public ?string $perceptualHash = null,
         public ?EXIF $exif = null, public ?Position $gps = null, public ?bool $damaged = null, public ?string $hdr = null,
-        public ?array $outputs = null, public ?Size $upright = null
+        public ?array $outputs = null, public ?Size $upright = null, public ?Container $container = null
 
     ) {}
 }

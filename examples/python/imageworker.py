@@ -642,7 +642,7 @@ class LoadParams(TypedDict, total=False):
     save_to: Optional[_AbsolutePath]
     transform: Optional[Transform]
     placeholder: Optional[bool]
-    facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
+    facts: Optional[Sequence[Literal["container", "digest", "exif", "gps", "perceptualHash"]]]
     isolate: Optional[Literal["image", "tenant", "none"]]
     """Images that may be decoded in one process with this one: none, those of the group, or all that have none."""
     validate: Optional[Literal["none", "header", "decode"]]
@@ -721,7 +721,7 @@ class ProcessParams(TypedDict, total=False):
     want: Optional[Want]
     validate: Optional[Literal["header", "decode"]]
     placeholder: Optional[bool]
-    facts: Optional[Sequence[Literal["digest", "exif", "gps", "perceptualHash"]]]
+    facts: Optional[Sequence[Literal["container", "digest", "exif", "gps", "perceptualHash"]]]
     isolate: Optional[Literal["image", "tenant", "none"]]
     outputs: Optional[_Outputs]
 
@@ -867,6 +867,18 @@ class Settings(StartOptions, total=False):
 
 
 # Results. Members that the worker may leave out are None.
+
+
+@dataclass(frozen=True)
+class Container:
+    """What the structure of the file tells. None: it does not tell it for certain."""
+
+    has_alpha: Optional[bool] = None
+    color_space: Optional[str] = None
+    """The description of the ICC profile, or a name such as sRGB, Display P3 and gray."""
+    bit_depth: Optional[int] = None
+    has_gps: Optional[bool] = None
+    c2pa: Optional[bool] = None
 
 
 @dataclass(frozen=True)
@@ -1046,6 +1058,7 @@ class ProcessedImage:
     placeholder: Optional[Placeholder] = None
     digest: Optional[str] = None
     perceptual_hash: Optional[str] = None
+    container: Optional[Container] = None
     exif: Optional[EXIF] = None
     gps: Optional[Position] = None
     damaged: Optional[bool] = None
@@ -1578,6 +1591,11 @@ class Image:
         return self.wire.get("perceptualHash")
 
     @property
+    def container(self) -> Optional[Container]:
+        """With `facts=["container"]`."""
+        return _parsed(Container, self.wire["container"]) if "container" in self.wire else None
+
+    @property
     def exif(self) -> Optional[EXIF]:
         """With `facts=["exif"]`."""
         return _parsed(EXIF, self.wire["exif"]) if "exif" in self.wire else None
@@ -1796,7 +1814,7 @@ class _Spelling(NamedTuple):
     from_wire: Optional[Callable[[Any], Any]]
 
 
-_NAMES = {"byte_count": "bytes", "final_url": "finalURL", "max_url": "maxURL"}
+_NAMES = {"byte_count": "bytes", "final_url": "finalURL", "has_gps": "hasGPS", "max_url": "maxURL"}
 """The members whose names in the protocol are not the Python names in camelCase."""
 
 

@@ -197,6 +197,7 @@ class ImageWorker
   Timing = record(*%w[queuedMs lookupMs waitMs dnsMs connectMs tlsMs requestMs bodyMs storeMs decodeWaitMs decodeMs deliverMs
                       firstByteMs totalMs])
   Placeholder = record("thumbhash", "color")
+  Container = record("hasAlpha", "colorSpace", "bitDepth", "hasGPS", "c2pa")
   EXIF = record(*%w[orientation dateTimeOriginal make model lensModel exposureTime fNumber iso focalLength focalLengthIn35mm
                     artist copyright])
   Position = record("latitude", "longitude", "altitude")
@@ -206,14 +207,14 @@ class ImageWorker
   Pixels = record(*%w[path offset width height stride channels bytes])
   Source = record(*%w[bytes format width height frames orientation upright], upright: Size)
   HTTPResponse = record("status", "headers")
-  FACTS = { upright: Size, placeholder: Placeholder, exif: EXIF, gps: Position, outputs: { String => OutputFile },
-            timing: Timing }.freeze
+  FACTS = { upright: Size, placeholder: Placeholder, container: Container, exif: EXIF, gps: Position,
+            outputs: { String => OutputFile }, timing: Timing }.freeze
   Image = record(*%w[url key cache bytes mediaType format width height path data pixels source outputs placeholder digest
-                     perceptualHash exif gps finalURL frames orientation upright response expiresAt kept damaged hdr attempts
-                     timing],
+                     perceptualHash container exif gps finalURL frames orientation upright response expiresAt kept damaged hdr
+                     attempts timing],
                  **FACTS, data: :bytes, pixels: Pixels, source: Source, response: HTTPResponse)
   ProcessResult = record(*%w[bytes mediaType format width height frames orientation upright placeholder digest perceptualHash
-                             exif gps damaged hdr outputs timing], **FACTS)
+                             container exif gps damaged hdr outputs timing], **FACTS)
   ProbeResult = record(*%w[url key cache bytes received mediaType format width height frames orientation upright finalURL etag
                            lastModified attempts timing], upright: Size, timing: Timing)
   PrefetchError = record("url", "kind", "message")

@@ -7,6 +7,7 @@ extension Source {
     var facts = ImageFacts()
     if wanted.contains(.perceptualHash) { facts.perceptualHash = try perceptualHash() }
     facts.add(wanted) { exif() }
+    if wanted.contains(.container) { facts.container = ContainerReader.read(input, format) }
     return facts
   }
 
@@ -39,9 +40,14 @@ extension Source {
 extension Input {
   /// The facts of a format whose EXIF data needs no reader of pixels; nil for other formats, and if pixels are needed.
   func factsWithoutPixels(_ wanted: FactSet, _ format: ImageFormat) -> ImageFacts? {
-    guard !wanted.contains(.perceptualHash), [.avif, .gif, .svg, .tiff].contains(format) else { return nil }
+    guard wanted == .container || !wanted.contains(.perceptualHash) && [.avif, .gif, .svg, .tiff].contains(format)
+    else { return nil }
     var facts = ImageFacts()
     facts.add(wanted) { exif(format) }
+    if wanted.contains(.container) {
+      let (inner, innerFormat) = (try? innermost(format)) ?? (self, format)
+      facts.container = ContainerReader.read(inner, innerFormat)
+    }
     return facts
   }
 

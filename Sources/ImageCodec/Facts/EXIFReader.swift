@@ -6,16 +6,30 @@ package struct EXIFReader {
   private var reader: HeaderReader
   private let start: Int
 
+  private init(_ source: any ByteSource, at offset: Int) {
+    reader = HeaderReader(source)
+    let hasMark = (try? reader.bytes(offset, count: EXIF.mark.count)) == EXIF.mark
+    start = hasMark ? offset + EXIF.mark.count : offset
+  }
+
   /// The fields, of which at most `fields` are read.
   ///
   /// - Parameter offset: the position of the TIFF header, or of the `Exif` mark before it.
   package static func read(
     _ source: any ByteSource, at offset: Int = 0, _ fields: Set<EXIFField>
   ) -> [EXIFField: EXIFValue] {
-    var reader = HeaderReader(source)
-    let hasMark = (try? reader.bytes(offset, count: EXIF.mark.count)) == EXIF.mark
-    var this = EXIFReader(reader: reader, start: hasMark ? offset + EXIF.mark.count : offset)
+    var this = EXIFReader(source, at: offset)
     return this.values().filter { fields.contains($0.key) }
+  }
+
+  /// Whether the data has a latitude or a longitude, valid or not. Nil if it is damaged before this is certain.
+  package static func hasPosition(_ source: any ByteSource, at offset: Int) -> Bool? {
+    var this = EXIFReader(source, at: offset)
+    guard let main = try? TIFFDirectory(&this.reader, fileStart: this.start) else { return nil }
+    guard let pointer = this.entries(of: main)[34_853] else { return main.isWhole(this.reader) ? false : nil }
+    guard let position = this.directory(pointer, of: main) else { return nil }
+    if this.entries(of: position).keys.contains(where: { $0 == 2 || $0 == 4 }) { return true }
+    return position.isWhole(this.reader) ? false : nil
   }
 
   private mutating func values() -> [EXIFField: EXIFValue] {

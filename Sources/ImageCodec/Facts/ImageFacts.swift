@@ -6,6 +6,7 @@ extension ImageFacts {
     message[Self.hashName] = perceptualHash.map { String($0, radix: 16) }
     message["exif"] = exif.map { _ in "" }
     message["gps"] = gps.map { _ in "" }
+    container?.add(to: &message)
     for (field, value) in (exif ?? [:]).merging(gps ?? [:], uniquingKeysWith: { value, _ in value }) {
       message["exif.\(field.rawValue)"] =
         switch value {
@@ -18,6 +19,10 @@ extension ImageFacts {
   /// Nil if a fact is not valid.
   init?(_ message: CodecMessage) {
     self.init()
+    if message["container"] != nil {
+      guard let facts = ContainerFacts(message) else { return nil }
+      container = facts
+    }
     if let digits = message[Self.hashName] {
       guard let hash = UInt64(digits, radix: 16) else { return nil }
       perceptualHash = hash
@@ -31,6 +36,35 @@ extension ImageFacts {
         values[field] = value
       }
       self[keyPath: fact] = values
+    }
+  }
+}
+
+extension ContainerFacts {
+  private static var answers: [(String, WritableKeyPath<ContainerFacts, Bool?>)] {
+    [("container.hasAlpha", \.hasAlpha), ("container.hasGPS", \.hasGPS), ("container.c2pa", \.c2pa)]
+  }
+
+  fileprivate func add(to message: inout CodecMessage) {
+    message["container"] = ""
+    for (name, path) in Self.answers { message[number: name] = self[keyPath: path].map { $0 ? 1 : 0 } }
+    message["container.colorSpace"] = colorSpace
+    message[number: "container.bitDepth"] = bitDepth
+  }
+
+  fileprivate init?(_ message: CodecMessage) {
+    self.init()
+    for (name, path) in Self.answers where message[name] != nil {
+      guard let number = message[number: name], number <= 1 else { return nil }
+      self[keyPath: path] = number == 1
+    }
+    if let name = message["container.colorSpace"] {
+      guard case .text(let text)? = EXIFValue(text: Array(name.utf8)[...]) else { return nil }
+      colorSpace = text
+    }
+    if message["container.bitDepth"] != nil {
+      guard let depth = message[number: "container.bitDepth"], (1...64).contains(depth) else { return nil }
+      bitDepth = depth
     }
   }
 }

@@ -3,16 +3,17 @@
 extension TIFFDirectory {
   struct Entry {
     fileprivate let type: Int
-    /// The number of values, at most 65535.
+    /// The number of values, at most 2^32 - 1.
     let count: Int
     /// The position of the first value.
-    fileprivate let place: Int
+    let place: Int
   }
 
   /// The most entries that are read. Cameras write about 60.
   private static let maxEntries = 1000
 
-  /// The entries by their tags, of equal ones the first. Those with an unknown type or beyond the end are left out.
+  /// The entries by their tags, of equal ones the first. Those with an unknown type are left out. The values may be
+  /// beyond the end of the file.
   func entries(_ reader: inout HeaderReader) -> [Int: Entry] {
     var entries: [Int: Entry] = [:]
     do throws(ImageHeaderError) {
@@ -20,13 +21,12 @@ extension TIFFDirectory {
         let start = firstEntry + index * entryLength
         let tag = Int(try integer(&reader, start, bytes: 2))
         let type = Int(try integer(&reader, start + 2, bytes: 2))
-        let count = Int(clamping: min(try integer(&reader, start + 4, bytes: isBig ? 8 : 4), 65_535))
+        let count = Int(clamping: min(try integer(&reader, start + 4, bytes: isBig ? 8 : 4), UInt64(UInt32.max)))
         guard entries[tag] == nil, let length = Self.length(ofType: type) else { continue }
         var place = start + (isBig ? 12 : 8)
         if count * length > (isBig ? 8 : 4) {
           let number = try integer(&reader, place, bytes: isBig ? 8 : 4)
-          guard number <= UInt64(reader.count) else { continue }
-          place = fileStart + Int(number)
+          place = fileStart + Int(min(number, UInt64(Int.max / 4)))
         }
         entries[tag] = Entry(type: type, count: count, place: place)
       }
@@ -34,6 +34,11 @@ extension TIFFDirectory {
       // The file ends within the directory.
     }
     return entries
+  }
+
+  /// Whether `entries` returns all entries that it can read.
+  func isWhole(_ reader: HeaderReader) -> Bool {
+    entryCount <= Self.maxEntries && firstEntry + entryCount * entryLength <= reader.count
   }
 
   /// The directory at an offset of the file.

@@ -10,6 +10,11 @@ struct BoxSequence {
   private let end: Int
   private var left = 4096
 
+  private var isClipped = false
+
+  /// Whether the boxes that have been read are all, and none is truncated.
+  var isWhole: Bool { position == end && left > 0 && !isClipped }
+
   init(from start: Int, to end: Int) { (position, self.end) = (start, end) }
 
   init(in box: Box, skipping header: Int = 0) {
@@ -31,6 +36,7 @@ struct BoxSequence {
     guard length >= header else { throw .impossible("a box is shorter than its own header") }
     let stop = min(position + length, end)
     guard stop >= position + header else { throw .cut }
+    if length > stop - position { isClipped = true }
     defer { position = stop }
     return Box(name: name, content: (position + header)..<stop)
   }

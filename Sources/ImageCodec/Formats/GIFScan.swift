@@ -28,6 +28,11 @@ package struct GIFScan {
   private(set) package var height: Int
   /// The number of times that the animation plays, as far as the file has been scanned; 0 means forever.
   private(set) package var plays = 1
+  /// The places of the sub-blocks of extensions with metadata, by the names of their applications.
+  private(set) var applications: [String: [Range<Int>]] = [:]
+  /// Whether the trailer has been reached, and no extension with metadata was left out.
+  private(set) var isAtEnd = false
+  private static let maxApplications = 100
   private var isFirst = true
   private var control: (disposal: Int, transparentIndex: Int?, delay: Int) = (0, nil, 0)
 
@@ -47,7 +52,9 @@ package struct GIFScan {
       switch try reader.uint8(position) {
       case 0x21: try readExtension()
       case 0x2C: return try readFrame()
-      default: return nil
+      case let byte:
+        isAtEnd = byte == 0x3B && applications.values.allSatisfy { $0.count < Self.maxApplications }
+        return nil
       }
     }
     return nil
@@ -70,6 +77,13 @@ package struct GIFScan {
       if Self.loopingNames.contains(name), try reader.uint8(content) >= 3, try reader.uint8(content + 1) & 7 == 1 {
         let repeats = try reader.little16(content + 2)
         plays = repeats == 0 ? 0 : repeats + 1
+      }
+      if Self.describingNames.contains(name) {
+        let end = try endOfBlocks(at: content)
+        let key = String(decoding: name, as: UTF8.self)
+        if applications[key, default: []].count < Self.maxApplications {
+          applications[key, default: []].append(content..<end)
+        }
       }
     default: break
     }
@@ -106,6 +120,7 @@ package struct GIFScan {
 
   static func colorTableLength(_ flags: Int) -> Int { flags & 0x80 == 0 ? 0 : 3 << ((flags & 7) + 1) }
 
+  private static let describingNames = [Array("XMP DataXMP".utf8), Array("C2PA_GIF\u{1}\0\0".utf8)]
   private static let loopingNames = [Array("NETSCAPE2.0".utf8), Array("ANIMEXTS1.0".utf8)]
 }
 

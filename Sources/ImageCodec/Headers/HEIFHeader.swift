@@ -67,29 +67,20 @@ struct HEIFItem {
 
   init(_ reader: inout HeaderReader, meta: BoxSequence.Box, format: ImageFormat) throws(ImageHeaderError) {
     var primary: Int?
-    var properties: [BoxSequence.Box] = []
-    var associations: [BoxSequence.Box] = []
+    var properties: BoxSequence.Box?
     var boxes = BoxSequence(in: meta, skipping: 4)
     while let box = try boxes.next(&reader) {
       if box.name == "pitm" {
         primary = try Self.primary(&reader, in: box)
-      } else if box.name == "iprp", properties.isEmpty {
-        var inner = BoxSequence(in: box)
-        while let part = try inner.next(&reader) {
-          if part.name == "ipma", associations.count < Self.maxAssociations { associations.append(part) }
-          guard part.name == "ipco", properties.isEmpty else { continue }
-          var list = BoxSequence(in: part)
-          while let property = try list.next(&reader) { properties.append(property) }
-        }
+      } else if box.name == "iprp", properties == nil {
+        properties = box
       }
     }
     guard let primary else { throw .impossible("the file has no primary image") }
-    var selected: [BoxSequence.Box] = []
-    for box in associations {
-      for index in try Self.indices(&reader, in: box, of: primary) where properties.indices.contains(index - 1) {
-        selected.append(properties[index - 1])
-      }
-    }
+    let selected =
+      try properties.map { (box) throws(ImageHeaderError) in
+        try Self.properties(&reader, in: box, of: primary)
+      } ?? []
     // The size is that of the coded picture, at any position among the properties. AVIF has a fixed order of the others
     // (MIAF, ISO/IEC 23000-22 section 7.3.6.7), which browsers use even if a file has another order. HEIC properties
     // are applied in the order of the file.
@@ -108,6 +99,30 @@ struct HEIFItem {
     let isShort = try reader.uint8(box.content.lowerBound) == 0
     let start = box.content.lowerBound + 4
     return isShort ? try reader.big16(start) : try reader.big32(start)
+  }
+
+  /// The properties of an item, in the order in which they apply.
+  ///
+  /// - Parameter box: the box `iprp`.
+  static func properties(
+    _ reader: inout HeaderReader, in box: BoxSequence.Box, of item: Int
+  ) throws(ImageHeaderError) -> [BoxSequence.Box] {
+    var properties: [BoxSequence.Box] = []
+    var associations: [BoxSequence.Box] = []
+    var inner = BoxSequence(in: box)
+    while let part = try inner.next(&reader) {
+      if part.name == "ipma", associations.count < maxAssociations { associations.append(part) }
+      guard part.name == "ipco", properties.isEmpty else { continue }
+      var list = BoxSequence(in: part)
+      while let property = try list.next(&reader) { properties.append(property) }
+    }
+    var selected: [BoxSequence.Box] = []
+    for box in associations {
+      for index in try indices(&reader, in: box, of: item) where properties.indices.contains(index - 1) {
+        selected.append(properties[index - 1])
+      }
+    }
+    return selected
   }
 
   private mutating func apply(_ property: BoxSequence.Box, _ reader: inout HeaderReader) throws(ImageHeaderError) {

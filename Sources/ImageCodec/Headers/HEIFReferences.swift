@@ -63,6 +63,11 @@ package struct HEIFReferences {
   /// The length of a reference.
   private func length(targets: Int) -> Int { 10 + idLength * (targets + 1) }
 
+  /// The items with a reference to another.
+  func items(referringTo target: Int, as type: String) -> [Int] {
+    references.filter { $0.type.elementsEqual(type.utf8) && $0.targets.contains(target) }.map(\.from)
+  }
+
   /// The references in as many bytes, but with metadata that describes one image, preferably the primary one. Nil if
   /// they are so already.
   ///

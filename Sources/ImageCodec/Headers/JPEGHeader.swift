@@ -18,6 +18,24 @@ enum JPEGHeader {
   private static func readSegments(
     _ reader: inout HeaderReader, _ size: inout (width: Int, height: Int)?, _ orientation: inout Int?
   ) throws(ImageHeaderError) {
+    try forEachSegment(&reader) { (reader, marker, content) throws(ImageHeaderError) in
+      let start = content.lowerBound
+      switch marker {
+      case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
+        if size == nil { size = (width: try reader.big16(start + 3), height: try reader.big16(start + 1)) }
+      case 0xE1 where orientation == nil && content.count >= 6:
+        if try reader.bytes(start, count: 6) == EXIF.mark {
+          orientation = EXIF.orientation(&reader, at: start + 6)
+        }
+      default: break
+      }
+    }
+  }
+
+  /// Passes the marker and the content of each segment before the first scan.
+  static func forEachSegment(
+    _ reader: inout HeaderReader, _ body: (inout HeaderReader, Int, Range<Int>) throws(ImageHeaderError) -> Void
+  ) throws(ImageHeaderError) {
     var position = 2
     for _ in 0..<maxSegments {
       let marker = try nextMarker(&reader, &position)
@@ -28,15 +46,7 @@ enum JPEGHeader {
       }
       let length = try reader.big16(position)
       guard length >= 2 else { throw .impossible("a JPEG segment is shorter than its length field") }
-      switch marker {
-      case 0xC0...0xCF where marker != 0xC4 && marker != 0xC8 && marker != 0xCC:
-        if size == nil { size = (width: try reader.big16(position + 5), height: try reader.big16(position + 3)) }
-      case 0xE1 where orientation == nil && length >= 8:
-        if try reader.bytes(position + 2, count: 6) == EXIF.mark {
-          orientation = EXIF.orientation(&reader, at: position + 8)
-        }
-      default: break
-      }
+      try body(&reader, marker, (position + 2)..<(position + length))
       position += length
     }
     throw .impossible("the JPEG has too many segments before its frame header")

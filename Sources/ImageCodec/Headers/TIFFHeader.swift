@@ -26,7 +26,7 @@ package enum TIFFHeader {
 
   /// The directory of a DNG whose picture has the full resolution: the first one or one of its children (DNG 1.4,
   /// NewSubFileType).
-  private static func rawPicture(
+  static func rawPicture(
     _ reader: inout HeaderReader, of first: TIFFDirectory
   ) throws(ImageHeaderError) -> TIFFDirectory {
     for start in try first.numbers(.children, &reader) {

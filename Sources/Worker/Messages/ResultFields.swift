@@ -143,8 +143,17 @@ extension JSONWriter {
       let digits = String(hash, radix: 16)
       member("perceptualHash", String(repeating: "0", count: 16 - digits.count) + digits)
     }
+    if let container = facts.container { object("container") { $0.members(of: container) } }
     if let exif = facts.exif { object("exif") { $0.members(of: exif) } }
     if let gps = facts.gps, !gps.isEmpty { object("gps") { $0.members(of: gps) } }
+  }
+
+  private mutating func members(of container: ContainerFacts) {
+    if let hasAlpha = container.hasAlpha { member("hasAlpha", hasAlpha) }
+    if let colorSpace = container.colorSpace { member("colorSpace", colorSpace) }
+    if let bitDepth = container.bitDepth { member("bitDepth", bitDepth) }
+    if let hasGPS = container.hasGPS { member("hasGPS", hasGPS) }
+    if let c2pa = container.c2pa { member("c2pa", c2pa) }
   }
 
   private mutating func members(of fields: [EXIFField: EXIFValue]) {

@@ -1,6 +1,7 @@
 import Foundation
-import ImageCodec
 import Testing
+
+@testable import ImageCodec
 
 /// A small random generator (SplitMix64), so that a failure can be repeated from its seed.
 private struct Seeded: RandomNumberGenerator {
@@ -50,6 +51,35 @@ private struct Seeded: RandomNumberGenerator {
     }
     #expect(read > Self.rounds / 10 && refused > Self.rounds / 10)
   }
+
+  @Test func `the containers of mutated images are read as by a naive reader, and nothing is made up`() {
+    print("IMAGE_FUZZ_SEED=\(Self.seed)")
+    var random = Seeded(state: Self.seed)
+    let samples = ContainerTests.cases
+    var compared = 0
+    for round in 0..<Self.rounds {
+      let sample = samples[round % samples.count]
+      let bytes = Self.mutated(sample.bytes, &random)
+      let facts = ContainerReader.read(bytes, sample.format)
+      var isRight = facts.bitDepth.map { (1...64).contains($0) } ?? true
+      if let name = facts.colorSpace { isRight = isRight && EXIFValue(text: Array(name.utf8)[...]) == .text(name) }
+      if facts.c2pa == true { isRight = isRight && Self.marks.contains { bytes.firstRange(of: $0) != nil } }
+      if let naive = NaiveContainer(bytes, sample.format) {
+        compared += 1
+        let depth = naive.bitDepth.flatMap { (1...64).contains($0) ? $0 : nil }
+        isRight =
+          isRight && facts.hasAlpha == naive.hasAlpha && facts.c2pa == naive.c2pa && facts.bitDepth == depth
+      }
+      if !isRight {
+        Issue.record("seed \(Self.seed), round \(round), \(sample.name): \(facts) of \(bytes)")
+        break
+      }
+    }
+    #expect(compared > Self.rounds / 3)
+  }
+
+  /// The names of manifests, of which one is a part of a UUID.
+  private static let marks: [[UInt8]] = [Array("c2pa".utf8), [0x1B, 0x0E, 0x48, 0x3C]]
 
   private static func mutated(_ original: [UInt8], _ random: inout Seeded) -> [UInt8] {
     var bytes = original

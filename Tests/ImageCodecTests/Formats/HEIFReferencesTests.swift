@@ -10,7 +10,7 @@ struct HEIFReferencesTests {
 
   /// 64 x 48 pixels, with EXIF (item 3) that describes the primary image (2) and a tone-mapped one (4), which is made
   /// from the primary one and another (1).
-  private static let photo = [UInt8](
+  static let photo = [UInt8](
     Data(
       base64Encoded: """
         AAAAHGZ0eXBoZWljAAAAAG1pZjFoZWljbWlhZgAAAh9tZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAAA5waXRtAA\

@@ -37,7 +37,7 @@ struct FactsTests {
     let one = try scene.witness.image(of: await scene.submit(Ask.for(facts: .exif)))
     #expect(one.cache == .memory && one.facts == ImageFacts(exif: exif))
     let hash = await scene.submit(Ask.for(facts: Self.all))
-    #expect(scene.decoder.next(succeeding: .facts(.perceptualHash)))
+    #expect(scene.decoder.next(succeeding: .facts([.perceptualHash, .container])))
     #expect(try scene.witness.image(of: hash).facts.exif == exif)
     #expect(scene.decoder.orderCount == 2)
   }

@@ -108,6 +108,7 @@ final class ScriptedDecoder: ImageDecoding {
   private static func add(_ wanted: FactSet, to decoded: inout Decoded) {
     if wanted.contains(.perceptualHash) { decoded.facts.perceptualHash = 0xABC }
     if wanted.contains(.exif) { decoded.facts.exif = [.make: .text("Maker"), .iso: .number(400)] }
+    if wanted.contains(.container) { decoded.facts.container = ContainerFacts(colorSpace: "gray", bitDepth: 8) }
     if wanted.contains(.gps) { decoded.facts.gps = [.latitude: .number(-1.5), .longitude: .number(9)] }
   }
 }
