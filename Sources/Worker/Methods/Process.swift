@@ -65,7 +65,6 @@ enum FileParameters {
 
   /// A load of a file, whose variants are cached.
   static func request(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    if params.has("url") { throw params.refusal(of: "file", "must not be given with url") }
     for name in unknownToFiles where params.has(name) {
       throw params.refusal(of: name, "must not be given with file")
     }
@@ -79,7 +78,8 @@ enum FileParameters {
     if request.validation == .none { throw params.refusal(of: "validate", "must not be none with file") }
     guard request.delivery != .path || request.processing?.transform != nil else {
       throw params.refusal(
-        of: "transform", "must be given with file and deliver path: the file itself is not copied to the cache")
+        of: "transform",
+        "must be given with file and deliver path, since the file is not cached; deliver data or outputs need none")
     }
     return request
   }
