@@ -41,7 +41,10 @@ class Release:
 BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
 """In the folder examples."""
-GUIDE = ("protocol/**/*", "examples/operating/*.*", *(f"examples/{name}/README.md" for name in ("bulk", "node", "python")))
+GUIDE = (
+    "protocol/*.*", "protocol/transcripts/*", "protocol/images/*.svg", "protocol/images/trace-*", "examples/operating/*.*",
+    "examples/bulk/README.md", "examples/node/README.md", "examples/python/README.md",
+)  # fmt: skip
 LINK = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`|\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?![a-z]+:)([^()\s#]+)[^()\s]*\)")
 """A link to a file, with its text and its path; or code, which has neither."""
 
