@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import Any, Iterator, Mapping, Optional
 from urllib.parse import urlsplit
@@ -15,18 +16,14 @@ class Failures:
         self.kinds: dict[str, dict[str, Any]] = {}
         """By kind: `count`, and `url` and `error` of an example."""
 
-    def note(self, line: Mapping[str, Any]) -> None:
-        """Adds a failure by its line in a ledger."""
-        self.add(line["outcome"], 1, shown(line["url"]), line["error"])
+    def note(self, line: Mapping[str, Any], count: int = 1) -> None:
+        """Adds a failure by its line in a ledger. A count of -1 takes it back."""
+        self.add(line["outcome"], count, shown(line["url"]), line["error"])
 
     def add(self, kind: str, count: int, url: str, error: str) -> None:
-        before = self.kinds[kind]["count"] if kind in self.kinds else 0
-        self.kinds[kind] = {"count": before + count, "url": url, "error": error}
-
-    def forget(self, kind: str) -> None:
-        """Takes back one failure of a kind."""
-        self.kinds[kind]["count"] -= 1
-        if self.kinds[kind]["count"] == 0:
+        count += self.kinds[kind]["count"] if kind in self.kinds else 0
+        self.kinds[kind] = {"count": count, "url": url, "error": error}
+        if count == 0:
             del self.kinds[kind]
 
     def merge(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
@@ -52,14 +49,8 @@ def printable(text: str) -> str:
 
     A byte that was not UTF-8 is written as `\\xe9`.
     """
-    return text if text.isprintable() else "".join(map(printed, text))
-
-
-def printed(character: str) -> str:
-    if character.isprintable():
-        return character
-    is_byte = "\udc80" <= character <= "\udcff"
-    return f"\\x{ord(character) - 0xDC00:02x}" if is_byte else character.encode("unicode_escape").decode()
+    text = re.sub("[\udc80-\udcff]", lambda half: f"\\x{ord(half[0]) - 0xDC00:02x}", text)
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def shown(url: str) -> str:

@@ -10,7 +10,7 @@ from imageworker import BlockingImageWorker, Image, ImageWorkerError, InvalidPar
 
 from .ledgers import Record
 from .lists import Row, Shard
-from .passes import Pass, Report, Shards, key_of
+from .passes import Pass, Report, Shards
 from .progress import Progress
 
 LONGEST_URL = 4 << 20
@@ -66,9 +66,9 @@ class Loads:
 
     def begin(self, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> Pass:
         made = Pass(self.shards, shard, report, is_wanted)
-        for line in made.ledger.records:
+        while made.done:
+            line = made.done.pop()
             self.progress.note(line, made.earlier.get(line["row"]), is_new=False)
-        made.ledger.records.clear()
         return made
 
     def load(self, passes: Iterator[Pass]) -> None:
@@ -109,7 +109,7 @@ class Loads:
 
     def places_of(self, row: Row) -> list[str]:
         """The paths at which the worker must save the images of a row."""
-        return [f"{self.spool}/{key_of(row)}.{size}" for size in self.given.size or ["original"]]
+        return [f"{self.spool}/{row.number}.{size}" for size in self.given.size or ["original"]]
 
     def end(self, made: Pass, row: Row, outcome: Union[Image, ImageWorkerError]) -> None:
         self.progress.note(made.note(row, outcome, self.places_of(row)), made.earlier.get(row.number))

@@ -37,7 +37,7 @@ class Progress:
         self.before += not is_new and earlier is None
         if earlier is not None:
             self.failed -= 1
-            self.failures.forget(earlier["outcome"])
+            self.failures.note(earlier, -1)
         if line["outcome"] == LOADED:
             self.loaded += 1
         else:
