@@ -27,8 +27,6 @@ class Destination:
             raise Problem(f"--staging is for an output with a URL; {out} is a folder")
         else:
             self.staging = Path(out)
-
-    def prepare(self) -> None:
         self.staging.mkdir(parents=True, exist_ok=True)
         if self.files:
             with self._problems("create the folder"):

@@ -7,7 +7,6 @@ written in the order of the list.
 from __future__ import annotations
 
 import functools
-import json
 import re
 from typing import Any, Mapping, Sequence, Union
 
@@ -53,7 +52,3 @@ def record(row: Row, outcome: Union[Image, ImageWorkerError], **more: Any) -> Re
 @functools.lru_cache(maxsize=None)
 def snake(name: str) -> str:
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
-
-
-def read_lines(content: bytes) -> list[Record]:
-    return [json.loads(line) for line in content.splitlines()]

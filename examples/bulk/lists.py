@@ -30,12 +30,8 @@ class Row(NamedTuple):
 
 
 class Shard(NamedTuple):
-    number: int
+    name: str
     rows: Sequence[Row]
-
-    @property
-    def name(self) -> str:
-        return f"{self.number:05}"
 
 
 class Problem(Exception):
@@ -109,15 +105,13 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
-        return value if value.isascii() else HALVES.sub("\ufffd", value)
+        return value if value.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", value)
     if isinstance(value, numbers.Real):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(name): plain(member) for name, member in value.items()}
     return list(map(plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
-
-HALVES = re.compile("[\ud800-\udfff]")
 
 OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 """Compressed lists, by their extensions."""
@@ -127,9 +121,6 @@ OTHERS = (".zst", ".zip", ".json", ".arrow", ".feather", ".orc", ".avro", ".xlsx
 
 TABLES: Mapping[str, Mapping[str, Any]] = {".csv": {"strict": True}, ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
 """The dialects of tables, by their extensions."""
-
-LOOKED_AT = 1000
-"""The number of JSON lines in which columns are looked for: a member without a value may be left out of a line."""
 
 
 def lines(name: str, open_file: Callable[[], Any], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
@@ -170,7 +161,7 @@ def json_lines(name: str, file: Iterable[str], columns: Sequence[str]) -> Iterat
         return line
 
     values = map(value_of, file)
-    first = list(itertools.islice(values, LOOKED_AT))
+    first = list(itertools.islice(values, 1000))  # A member without a value may be left out of a line.
     names = dict.fromkeys(member for value in first if isinstance(value, dict) for member in value)
     check_columns(name, names or columns, columns)
     for value in itertools.chain(first, values):
@@ -213,7 +204,7 @@ def check_columns(name: str, names: Iterable[str], columns: Sequence[str]) -> No
 
 def shards(list_rows: Iterator[Row], size: int) -> Iterator[Shard]:
     for number, of_shard in itertools.groupby(list_rows, lambda row: row.number // size):
-        yield Shard(number, list(of_shard))
+        yield Shard(f"{number:05}", list(of_shard))
 
 
 def digest(of_rows: Sequence[Row]) -> str:

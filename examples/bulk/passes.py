@@ -13,16 +13,13 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 from imageworker import Image, ImageWorkerError
 
 from .destinations import Destination, remove
-from .failures import Failures
-from .ledgers import LOADED, Record, facts_of, read_lines, record
+from .ledgers import LOADED, Record, facts_of, record
 from .lists import Problem, Row, Shard, digest
+from .progress import Failures
 from .samples import Files, WebDataset
 
 Report = Mapping[str, Any]
 """The contents of NNNNN.json."""
-
-SETTINGS = "format shard_size url_column caption_column column size fit enlarge quality want robots".split()
-"""The arguments on which the output depends. A shard is never continued with others."""
 
 
 class Shards:
@@ -30,17 +27,16 @@ class Shards:
 
     def __init__(self, destination: Destination, given: argparse.Namespace) -> None:
         self.destination, self.given = destination, given
-        self.settings = {name: getattr(given, name) for name in SETTINGS}
+        names = "format shard_size url_column caption_column column size fit enlarge quality want robots"
+        self.settings = {name: getattr(given, name) for name in names.split()}
+        """The arguments on which the output depends. A shard is never continued with others."""
 
     def report(self, shard: Shard) -> Optional[Report]:
         """The report of a shard; None if no pass over it has ended. Raises Problem if it is about other rows or settings."""
-        try:
-            report = json.loads(self.destination.read(f"{shard.name}.json") or b"null")
-        except ValueError:
-            return None  # Cut short, as by a crash of the machine.
+        report: Optional[Report] = json.loads(self.destination.read(f"{shard.name}.json") or b"null")
         if report is not None:
             self.check(report, shard, f"{shard.name}.json")
-        return dict(report) if report is not None else None
+        return report
 
     def check(self, made: Mapping[str, Any], shard: Shard, name: str) -> None:
         """Raises Problem if a report or the header of a ledger, `made`, is not about these rows or the first of them."""
@@ -60,11 +56,14 @@ class Shards:
 
     def is_interrupted(self, shard: Shard, passes: int) -> bool:
         """Whether a pass after the first `passes` ones has begun. Removes what a kill has left of the one before."""
-        staging = self.destination.staging
         if passes:
-            pass_ledger(staging, shard, passes - 1).unlink(missing_ok=True)
-            remove(path for path in staging.glob(f"{shard.name}*") if self.destination.files and path.suffix != ".partial")
-        return pass_ledger(staging, shard, passes).exists()
+            self.pass_ledger(shard, passes - 1).unlink(missing_ok=True)
+            left = self.destination.staging.glob(f"{shard.name}*") if self.destination.files else ()
+            remove(path for path in left if path.suffix != ".partial")
+        return self.pass_ledger(shard, passes).exists()
+
+    def pass_ledger(self, shard: Shard, number: int) -> Path:
+        return self.destination.staging / f"{shard.name}.{number}.ledger.partial"
 
 
 class Pass:
@@ -75,14 +74,14 @@ class Pass:
 
     def __init__(self, shards: Shards, shard: Shard, report: Optional[Report], is_wanted: Callable[[Record], bool]) -> None:
         """Begins or continues the pass after those of `report`. It is for rows without a line, and with one that `is_wanted`."""
-        self.shards, self.shard_number, self.name = shards, shard.number, shard.name
+        self.shards, self.name = shards, shard.name
         self.number: int = report["passes"] if report else 0
         self.made_for = {"rows": len(shard.rows), "list": digest(shard.rows), "settings": shards.settings}
-        self.path = pass_ledger(shards.destination.staging, shard, self.number)
+        self.path = shards.pass_ledger(shard, self.number)
         content = self.path.read_bytes() if self.path.exists() else b""
         content = content[: content.rfind(b"\n") + 1]  # A line that is not complete does not count.
         try:
-            header, *done = read_lines(content) or [self.made_for]
+            header, *done = [json.loads(line) for line in content.splitlines()] or [self.made_for]
         except ValueError:  # A crash of the machine has damaged it: it is begun anew.
             header, done = self.made_for, []
         shards.check(header, shard, self.path.name)
@@ -122,19 +121,16 @@ class Pass:
         for path in saved:
             with open(path, "rb", buffering=0) as file:
                 contents.append(file.read())
+            os.unlink(path)
         facts = facts_of(outcome, given.size, [hashlib.sha256(content).hexdigest() for content in contents])
         about = {"row": row.number, "url": row.url, "caption": row.caption, **facts}
         about = {**dict(zip(given.column, row.further)), **{name: value for name, value in about.items() if value is not None}}
         extension = "jpg" if given.size or outcome.format == "jpeg" else outcome.format or "bin"
         extensions = [f"{size}.{extension}" for size in given.size] if len(given.size) > 1 else [extension]
-        parts = [*zip(extensions, contents), ("json", json.dumps(about).encode())]
-        if row.caption is not None:
-            parts.append(("txt", row.caption.encode()))
+        texts = {"json": json.dumps(about), "txt": row.caption}
+        parts = [*zip(extensions, contents), *((end, text.encode()) for end, text in texts.items() if text is not None)]
         place = {"shard": self.samples.path.name, "key": key, **self.samples.add(key, parts)}
-        line = self._append(record(row, outcome, **counts, **place, **facts))
-        for path in saved:
-            os.unlink(path)
-        return line
+        return self._append(record(row, outcome, **counts, **place, **facts))
 
     def finish(self) -> Report:
         """Writes the files that readers get of the shard, the report last. Returns the report."""
@@ -142,40 +138,30 @@ class Pass:
         lines = [*(self.shards.ledger(self.name) if self.number else []), *self.path.read_bytes().splitlines()[1:]]
         by_row = {line["row"]: (line, text) for line, text in zip(map(json.loads, lines), lines)}
         records, texts = zip(*(by_row[number] for number in sorted(by_row))) if by_row else ((), ())
-        destination, samples = self.shards.destination, self.samples.finish()
-        report = {**self._figures(records), **self.made_for}
-        paths = [destination.staging / f"{self.name}.{end}" for end in ("ledger.jsonl", "json")]
-        for path, content in zip(paths, (b"".join(text + b"\n" for text in texts), json.dumps(report).encode())):
-            replace(path, content)
-        destination.publish([*([samples] if samples else []), *paths])
-        self.path.unlink()
-        return report
-
-    def _figures(self, records: Sequence[Record]) -> dict[str, Any]:
-        loaded, failures = [line for line in records if line["outcome"] == LOADED], Failures()
+        destination = self.shards.destination
+        samples = [self.samples.path] if self.samples.finish() else []
+        failures = Failures()
         for line in records:
-            if line["outcome"] != LOADED:
-                failures.note(line)
-        return {
+            failures.note(line)
+        loaded = [line["bytes"] for line in records if line["outcome"] == LOADED]
+        report = {
             "succeeded": len(loaded),
             "failed": len(records) - len(loaded),
-            "bytes": sum(line["bytes"] for line in loaded),
+            "bytes": sum(loaded),
             "passes": self.number + 1,
             "retryable": sum(line["retryable"] for line in records),
             "triedOnce": sum(line["retryable"] and line["passes"] == 1 for line in records),
             "failures": failures.kinds,
+            **self.made_for,
         }
-
-
-def pass_ledger(staging: Path, shard: Shard, number: int) -> Path:
-    return staging / f"{shard.name}.{number}.ledger.partial"
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Writes a file that is complete or not there."""
-    partial = path.with_name(f"{path.name}.partial")
-    with partial.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.rename(path)
+        paths = [destination.staging / f"{self.name}.{end}" for end in ("ledger.jsonl", "json")]
+        for path, content in zip(paths, (b"".join(text + b"\n" for text in texts), json.dumps(report).encode())):
+            partial = path.with_name(f"{path.name}.partial")  # So that the file is complete or not there.
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.rename(path)
+        destination.publish([*samples, *paths])
+        self.path.unlink()
+        return report

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import Optional, Sequence, Tuple
+from typing import Sequence, Tuple
 
 from .ledgers import Record
-
-Part = Tuple[str, bytes]
-"""The extension and the content of a file of a sample."""
 
 
 class Files:
@@ -29,16 +26,16 @@ class Files:
                 path.unlink()
         return keys <= set(found.values())
 
-    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
-        """Adds a sample. Returns the columns of its place in a tar file."""
+    def add(self, key: str, parts: Sequence[Tuple[str, bytes]]) -> dict[str, int]:
+        """Adds a sample: files by their extensions. Returns the columns of its place in a tar file."""
         for extension, content in parts:
             with open(f"{self.path}/{key}.{extension}", "wb") as file:
                 file.write(content)
         return {}
 
-    def finish(self) -> Optional[Path]:
-        """Returns the finished file or folder; None if there is none."""
-        return self.path
+    def finish(self) -> bool:
+        """Completes the file or folder. Returns whether there is one."""
+        return True
 
 
 class WebDataset:
@@ -59,7 +56,7 @@ class WebDataset:
         self.tar.truncate(self.end)
         return is_complete
 
-    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
+    def add(self, key: str, parts: Sequence[Tuple[str, bytes]]) -> dict[str, int]:
         pieces: list[bytes] = []
         for extension, content in parts:
             pieces += (header(f"{key}.{extension}", len(content)), content, bytes(-len(content) % tarfile.BLOCKSIZE))
@@ -69,16 +66,16 @@ class WebDataset:
         self.end += len(sample)
         return {"tar_offset": offset, "tar_bytes": len(sample)}
 
-    def finish(self) -> Optional[Path]:
+    def finish(self) -> bool:
         if self.end == 0:  # Readers refuse a tar file without members.
             self.partial.unlink()
-            return None
+            return False
         self.tar.write(bytes(2 * tarfile.BLOCKSIZE))
         self.tar.flush()
         os.fsync(self.tar.fileno())
         self.tar.close()
         self.partial.rename(self.path)
-        return self.path
+        return True
 
 
 EMPTY = tarfile.TarInfo().tobuf(tarfile.USTAR_FORMAT)
