@@ -50,7 +50,7 @@ def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
     wanted = f"property that images must have: {', '.join(WANTS)}; repeatable"
     add("--want", type=want, action="append", default=[], metavar="NAME=VALUE", help=wanted)
     add("--rate", metavar="N/s", help="maximum requests a second and server, such as 0.5/s")
-    add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and the headers of the site allow (default: %(default)s)")
+    add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and headers allow (default: %(default)s)")
     add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then (default: %(default)s)")
     add("--retry-failed", action="store_true", help="try all failed rows of this and of earlier runs again that may succeed now")
     add("--shard-size", type=within(1, 1_000_000), default=10_000, help="rows of the list for each shard (default: %(default)s)")
