@@ -105,9 +105,9 @@ class Datasets(unittest.TestCase):
         self.origin.command({"do": "await", "gate": "gate", "held": 1})
         run.kill()
         run.communicate()
-        self.assertEqual(sorted(path.name for path in (self.folder / "out").glob("*.parquet")), ["000000000.parquet", "000000005.parquet"])
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").glob("*.parquet")), ["000000000-16.parquet", "000000005-16.parquet"])
         self.origin.command({"do": "release", "gate": "gate"})
-        (self.folder / "out" / "000000010.partial").write_bytes(b"PAR1")
+        (self.folder / "out" / "000000010-16.partial").write_bytes(b"PAR1")
         self.assertEqual(self.run_python(*command).splitlines()[-1], "18 loaded")
         (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
         self.assertEqual(self.run_python(*command).splitlines()[-1], "20 loaded", "the list has grown")
@@ -117,7 +117,14 @@ class Datasets(unittest.TestCase):
         )
         self.assertEqual(rows, [[url, "JPEG", None] for url in urls])
         asked = [entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]]
-        self.assertEqual([asked.count(url.partition("/image")[1] + url.partition("/image")[2]) for url in urls[:10]], [1] * 10)
+        self.assertEqual([asked.count(url[len(self.origin.url) :]) for url in urls[:10]], [1] * 10)
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls[1:]))
+        for others in (command, [*command[:-3], "8", *command[-2:]], [*command[:-1], "4"]):
+            run = self.begin(*others)
+            run.communicate()
+            said = (self.folder / "log").read_text().splitlines()[-1]
+            self.assertRegex(said, r"^hf_map.py: out/0000000\d\d-16.parquet is of another list, --size or --file-rows: use another folder$")
+            (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
 
     @needs("torch", "numpy")
     def test_each_url_becomes_a_tensor_that_may_be_written_or_the_kind_of_its_error(self) -> None:

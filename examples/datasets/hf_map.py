@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 from loading import lines, load_batch, summary
 
@@ -33,10 +33,9 @@ def with_images(urls: Any, size: int, processes: int) -> Any:
     return urls.map(add_images, batched=True, batch_size=1000, fn_kwargs=own, features=features, num_proc=workers)
 
 
-def files(urls: List[str], out: Path, rows: int) -> Iterator[Any]:
-    """The files of the list, of so many rows each, with their URLs. A file has its name when it is complete."""
-    for begin in range(0, len(urls), rows):
-        yield out / f"{begin:09}.parquet", urls[begin : begin + rows]
+def column(path: Path, name: str) -> List[Any]:
+    values: List[Any] = pyarrow.parquet.read_table(path, columns=[name])[name].to_pylist()
+    return values
 
 
 def main() -> None:
@@ -48,14 +47,21 @@ def main() -> None:
     parser.add_argument("--file-rows", type=int, default=10_000, help="rows of the list in a file, which are in memory until it is written")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    all_files = list(files(lines(given.list), given.out, given.file_rows))
-    for path, urls in all_files:
-        # The last file has fewer rows until the list has grown.
-        if not path.exists() or pyarrow.parquet.read_metadata(path).num_rows != len(urls):
+    urls = lines(given.list)
+    parts = {
+        given.out / f"{begin:09}-{given.size}.parquet": urls[begin : begin + given.file_rows]
+        for begin in range(0, len(urls), given.file_rows)
+    }
+    for path in given.out.glob("*.parquet"):
+        done = column(path, "url")
+        if path not in parts or done != parts[path][: len(done)]:
+            sys.exit(f"hf_map.py: {path} is of another list, --size or --file-rows: use another folder")
+    for path, part in parts.items():
+        if not path.exists() or len(column(path, "url")) < len(part):  # The last file, if the list has grown.
             partial = path.with_suffix(".partial")
-            with_images(Dataset.from_dict({"url": urls}), given.size, given.processes).to_parquet(str(partial))
+            with_images(Dataset.from_dict({"url": part}), given.size, given.processes).to_parquet(str(partial))
             partial.rename(path)
-    print(summary(error for path, _ in all_files for error in pyarrow.parquet.read_table(path, columns=["error"])["error"].to_pylist()))
+    print(summary(error for path in parts for error in column(path, "error")))
 
 
 if __name__ == "__main__":
