@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "Internet"))
 from habits import CLOSED_PORT, Habit, host  # noqa: E402
 from internet_process import Internet, Unavailable, namespace_options  # noqa: E402
 
-PAINTED = 300
+PAINTED = 200
 ROWS_PER_HOST = 3
 TIMEOUT = 10
 """Seconds: what img2dataset has by default."""
@@ -127,7 +127,7 @@ def transport(worker: Path, work: Scenario, inputs: Path) -> Client:
         answers = [json.loads(line) for line in (folder / "output").read_bytes().splitlines()]
         return sum("result" in answer for answer in answers)
 
-    words = [str(worker), f"--timeout={TIMEOUT}s", "--max-per-host=6"]
+    words = [str(worker), f"--timeout={TIMEOUT}s", "--retries=0", "--max-per-host=6"]
     return Client(lambda folder: [*words, f"--cache-dir={folder / 'cache'}"], delivered, inputs / "lines")
 
 
@@ -175,13 +175,13 @@ def instant(worker: Path, inputs: Path) -> Client:
 
 
 def to_shards(worker: Path, inputs: Path) -> Client:
-    client = clients.bulk(worker, inputs, f"--timeout={TIMEOUT}s")
+    client = clients.bulk(worker, inputs, f"--timeout={TIMEOUT}s", "--retries=0")
     more = ["--size", str(SIDE), "--quality", str(QUALITY), "--shard-size", "1000"]
     return Client(lambda folder: [*client.command(folder), *more], in_shards, environment=client.environment)
 
 
 def img2dataset(work: Scenario, inputs: Path, python: str) -> Client:
-    """As in the examples for LAION, apart from no retries, EXIF data and digests. It does not load robots.txt."""
+    """As in the examples for LAION, apart from EXIF data and digests. It does not load robots.txt, and makes one attempt."""
     client = clients.img2dataset(work, inputs, python)
     own = {"--retries": "0", "--number_sample_per_shard": "1000"}
     more = [f"--image_size={SIDE}", "--resize_mode=keep_ratio_largest", f"--encode_quality={QUALITY}"]
@@ -359,4 +359,5 @@ def tell(report: Report, samples: Dict[str, List[Run]], runs: Dict[str, Run], ro
     report.add("record: bulk.py, delivered of what can be had", 100 * runs["bulk"].delivered / images, "%", at_least=99.9)
     report.add("record: bulk.py in the middle / limit with the origin", runs["bulk"].middle / limits["with the origin"], "x", at_least=0.9)
     if "img2dataset" in runs:
-        report.add("record: bulk.py / img2dataset", rate_of(runs["bulk"]) / rate_of(runs["img2dataset"]), "x", at_least=3)
+        ratio = runs["bulk"].middle / runs["img2dataset"].middle
+        report.add("record: bulk.py / img2dataset, in the middle", ratio, "x", at_least=1)
