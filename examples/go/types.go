@@ -109,7 +109,8 @@ type OutputParams struct {
 
 // LoadParams is in protocol/reference.md.
 type LoadParams struct {
-	URL         string                  `json:"url"`
+	URL         string                  `json:"url,omitempty"`
+	File        *HostFile               `json:"file,omitempty"`
 	Key         string                  `json:"key,omitempty"`
 	Priority    string                  `json:"priority,omitempty"`
 	Group       string                  `json:"group,omitempty"`
@@ -218,6 +219,7 @@ type PrioritizeParams struct {
 type QueryParams struct {
 	URL       string     `json:"url,omitempty"`
 	Key       string     `json:"key,omitempty"`
+	File      *HostFile  `json:"file,omitempty"`
 	Transform *Transform `json:"transform,omitempty"`
 }
 
@@ -232,14 +234,15 @@ type StoreParams struct {
 
 // ClearParams is in protocol/reference.md.
 type ClearParams struct {
-	Tier             string `json:"tier,omitempty"`
-	URL              string `json:"url,omitempty"`
-	Key              string `json:"key,omitempty"`
-	Prefix           string `json:"prefix,omitempty"`
-	Host             string `json:"host,omitempty"`
-	OlderThanSeconds *int   `json:"olderThanSeconds,omitempty"`
-	Expired          bool   `json:"expired,omitempty"`
-	Failures         bool   `json:"failures,omitempty"`
+	Tier             string    `json:"tier,omitempty"`
+	URL              string    `json:"url,omitempty"`
+	Key              string    `json:"key,omitempty"`
+	File             *HostFile `json:"file,omitempty"`
+	Prefix           string    `json:"prefix,omitempty"`
+	Host             string    `json:"host,omitempty"`
+	OlderThanSeconds *int      `json:"olderThanSeconds,omitempty"`
+	Expired          bool      `json:"expired,omitempty"`
+	Failures         bool      `json:"failures,omitempty"`
 }
 
 // ReleaseParams is in protocol/reference.md.

@@ -12,6 +12,7 @@ from imageworker import Source as ImageSource
 LONGEST_URL = 300
 ORIGINS = {
     "miss": "from the network",
+    "file": "from a file",
     "memory": "from the cache",
     "disk": "from the cache",
     "revalidated": "from the cache, confirmed by the server",

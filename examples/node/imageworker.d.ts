@@ -230,7 +230,9 @@ export type ProcessParams =
 export type Target = { url: string | URL } | { group: string } | { slot: string };
 export type CancelParams = Target | { all: true };
 export type PrioritizeParams = Target & { priority: Priority };
-export type QueryParams = ({ url: string | URL; key?: undefined } | { key: string; url?: undefined }) & { transform?: Transform };
+export type QueryParams =
+  & ({ url: string | URL; key?: undefined; file?: undefined } | { key: string; url?: undefined; file?: undefined } | { file: HostFile; url?: undefined; key?: undefined })
+  & { transform?: Transform };
 
 /** An image of your own: its URL, key or both, and a file or its bytes. `data` is bytes or base64. */
 export type StoreParams =
@@ -243,6 +245,7 @@ export interface ClearParams {
   tier?: "memory" | "disk" | "all";
   url?: string | URL;
   key?: string;
+  file?: HostFile;
   prefix?: string;
   host?: string;
   olderThanSeconds?: number;
@@ -385,7 +388,7 @@ export interface ImageFacts {
   /** As it was sent; a `data:` URL up to its comma. */
   url: string;
   key: string;
-  cache: "miss" | "memory" | "disk" | "revalidated" | "stale";
+  cache: "miss" | "file" | "memory" | "disk" | "revalidated" | "stale";
   bytes: number;
   mediaType: string;
   format?: Format;
@@ -973,6 +976,15 @@ export class ImageWorker {
 
   /** Loads one image. */
   load<D extends Deliver = "path">(url: string | URL, options?: LoadOptions<D>): Promise<Image<D>>;
+
+  /**
+   * Loads an image from a file of yours, such as a photo, and caches the results of transforms, but not the file. A result
+   * serves only the version of the file that it was made from. A descriptor needs a `key`.
+   */
+  loadFile<D extends Deliver = "path">(
+    file: string | URL | HostFile,
+    options?: Omit<LoadOptions<D>, "onEvent" | "events" | "headers" | "timeoutMs" | "retries" | "response">,
+  ): Promise<Image<D>>;
 
   /** Loads one image and yields its events; the last is `completed` with the image. Leaving the loop early cancels the load. */
   loadEvents<D extends Deliver = "path">(

@@ -358,6 +358,12 @@ function iteratorOf(urls, ...methods) {
   return urls[method]();
 }
 
+/** A file with absolute paths. A descriptor without `pid` is one of this process. */
+function hostFile(file) {
+  if (file.fd !== undefined) return { pid: process.pid, ...file };
+  return file.root === undefined ? { ...file, path: absolute(file.path) } : { ...file, root: absolute(file.root) };
+}
+
 /** An absolute path, from a path or a file: URL. */
 function absolute(path) {
   return resolve(path instanceof URL ? fileURLToPath(path) : path);
@@ -766,6 +772,15 @@ export class ImageWorker {
     return this.call("load", request, { signal, onEvent });
   }
 
+  async loadFile(file, options = {}) {
+    checkMembers(options, "the options", '{ transform: { width: 256 } }');
+    const { signal, saveTo, outputs, ...params } = options;
+    const request = { file: hostFile(isText(file) || file instanceof URL ? { path: file } : file), ...params };
+    if (saveTo !== undefined) request.saveTo = absolute(saveTo);
+    if (outputs !== undefined) request.outputs = withPaths(outputs);
+    return this.call("load", request, { signal });
+  }
+
   loadEvents(url, options = {}) {
     const leaving = new AbortController();
     return endsWhenLeft(this.#eventsOf(url, options, leaving), leaving);
@@ -937,18 +952,15 @@ export class ImageWorker {
     return this.call("probe", { url, ...params }, { signal });
   }
 
-  /** A descriptor without `pid` is one of this process. */
   async process({ file, data, outputs, ...params }, { signal } = {}) {
-    if (file?.fd !== undefined) params.file = { pid: process.pid, ...file };
-    else if (file?.root !== undefined) params.file = { ...file, root: absolute(file.root) };
-    else if (file !== undefined) params.file = { ...file, path: absolute(file.path) };
+    if (file !== undefined) params.file = hostFile(file);
     if (data !== undefined) params.data = isText(data) ? data : Buffer.from(data).toString("base64");
     if (outputs !== undefined) params.outputs = withPaths(outputs);
     return this.call("process", params, { signal });
   }
 
-  async query(target) {
-    return this.call("query", target);
+  async query({ file, ...target }) {
+    return this.call("query", file === undefined ? target : { file: hostFile(file), ...target });
   }
 
   async store({ path, data, ...params }) {
@@ -957,8 +969,8 @@ export class ImageWorker {
     return this.call("store", params);
   }
 
-  async clear(filter = {}) {
-    return this.call("clear", filter);
+  async clear({ file, ...filter } = {}) {
+    return this.call("clear", file === undefined ? filter : { file: hostFile(file), ...filter });
   }
 
   /** Takes an image with pixels, its `pixels`, `{ path, unused }` or `{ all: true, unused }`. */

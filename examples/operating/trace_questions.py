@@ -27,7 +27,7 @@ WAITING = ", waiting"
 """The end of the name of a group with the waits of an origin's loads."""
 OF_ORIGIN = ("dns", "connect", "tls", "request", "body")
 """The phases that depend on the origin and the network."""
-ENDED_WELL = ("miss", "memory", "disk", "revalidated", "stale", "unfinished")
+ENDED_WELL = ("miss", "file", "memory", "disk", "revalidated", "stale", "unfinished")
 """The values of `cache` in answers, and loads that were under way at the end of the trace."""
 HELD = {"suspended": "Retry-After or refusals", "probing": "a probe after a failure", "down": "an origin that is down"}
 

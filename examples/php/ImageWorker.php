@@ -186,8 +186,8 @@ final class ImageWorker
     public const PARAMS = [
         'initialize' => ['protocolVersion', 'client', 'options', 'formats'],
         'load' => [
-            'url', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate', 'events',
-            'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
+            'url', 'file', 'key', 'priority', 'group', 'slot', 'headers', 'cache', 'store', 'deliver', 'saveTo', 'validate',
+            'events', 'timeoutMs', 'deadlineMs', 'retries', 'maxBytes', 'retryFailed', 'response', 'digest', 'want', 'transform',
             'placeholder', 'facts', 'isolate', 'outputs',
         ],
         'prefetch' => ['urls', 'priority', 'group', 'headers', 'want', 'transform', 'events'],
@@ -201,9 +201,9 @@ final class ImageWorker
         'cancel' => ['id', 'url', 'group', 'slot', 'all'],
         'prioritize' => ['id', 'url', 'group', 'slot', 'priority'],
         'pause' => [], 'resume' => [], 'stats' => [], 'metrics' => [],
-        'query' => ['url', 'key', 'transform'],
+        'query' => ['url', 'key', 'file', 'transform'],
         'store' => ['url', 'key', 'path', 'data', 'deliver'],
-        'clear' => ['tier', 'url', 'key', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
+        'clear' => ['tier', 'url', 'key', 'file', 'prefix', 'host', 'olderThanSeconds', 'expired', 'failures'],
         'release' => ['path', 'all', 'unused'],
         'configure' => [
             'memoryLimit', 'diskLimit', 'maxAgeMs', 'maxConcurrent', 'maxPerHost', 'maxConnectionsPerHost', 'rate',
@@ -249,7 +249,8 @@ final class ImageWorker
     private $process = null;
     /** @var array<int, resource> standard input, output and error */
     private array $pipes = [];
-    private int $pid = 0;
+    /** The last answer of proc_get_status, which tells the exit status once (before PHP 8.3). */
+    private array $status = ['pid' => 0];
     private int $lastID = 0;
     private int $askedID = 0;
     private int $maxLine = PHP_INT_MAX;
@@ -294,7 +295,7 @@ final class ImageWorker
 
     public function pid(): int
     {
-        return $this->pid;
+        return $this->status['pid'];
     }
 
     // Requests
@@ -320,6 +321,12 @@ final class ImageWorker
     public function load(string $url, mixed ...$params): Image
     {
         return $this->call('load', ['url' => $url] + $params);
+    }
+
+    /** Caches the results of transforms, but not the file: a path, or ['root' => ..., 'path' => ...]. */
+    public function loadFile(string|\SplFileInfo|array $file, mixed ...$params): Image
+    {
+        return $this->call('load', ['file' => $file] + $params);
     }
 
     /**
@@ -830,7 +837,7 @@ final class ImageWorker
             throw $this->died(null, null, $isMissing);
         }
         $this->process = $process;
-        $this->pid = proc_get_status($process)['pid'];
+        $this->status = proc_get_status($process);
         foreach ($this->pipes as $pipe) {
             stream_set_blocking($pipe, false);
             stream_set_chunk_size($pipe, 1 << 16);
@@ -843,10 +850,14 @@ final class ImageWorker
     /** The process has ended, or is of no use any more. */
     private function end(?ImageWorkerError $misfit = null): void
     {
-        proc_terminate($this->process, self::SIGKILL);
-        while (($status = proc_get_status($this->process))['running']) {
-            usleep(1000);
+        if ($this->status['running']) {
+            proc_terminate($this->process, self::SIGKILL);
         }
+        while ($this->status['running']) {
+            usleep(1000);
+            $this->status = proc_get_status($this->process);
+        }
+        $status = $this->status;
         while (isset($this->pipes[2]) && ($text = fread($this->pipes[2], 1 << 16))) {
             array_map($this->note(...), explode("\n", rtrim($this->unread[2] . $text, "\n")));
             $this->unread[2] = '';

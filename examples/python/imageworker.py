@@ -551,6 +551,7 @@ def _headers(lines: Sequence[str]) -> dict[str, Optional[str]]:
 
 Seconds = Annotated[float, _Mark(_milliseconds, lambda value: value / 1000, "Ms")]
 _AbsolutePath = Annotated[StrPath, _Mark(_absolute, Path)]
+_FilePath = Annotated[StrPath, _Mark(lambda path, name: {"path": _absolute(path, name)}, lambda file: Path(file["path"]))]
 _Base64 = Annotated[bytes, _Mark(_base64, base64.b64decode)]
 _Mode = Annotated[int, _Mark(lambda mode, _: f"{mode:03o}", lambda text: int(text, 8))]
 _Rate = Annotated[float, _Mark(_per_second, lambda text: math.inf if text is None else float(text[:-2]))]
@@ -629,7 +630,7 @@ _Outputs = Annotated[
 
 
 class LoadParams(TypedDict, total=False):
-    """The parameters of `load` except `url` and `deliver`. See "load" in protocol/reference.md."""
+    """The parameters of `load` except `url`, `file` and `deliver`. See "load" in protocol/reference.md."""
 
     key: Optional[str]
     priority: Optional[Priority]
@@ -743,10 +744,11 @@ class PrioritizeParams(TypedDict, total=False):
 
 
 class QueryParams(TypedDict, total=False):
-    """Give `url` or `key`."""
+    """Give `url`, `key` or `file`."""
 
     url: Optional[str]
     key: Optional[str]
+    file: Optional[_FilePath]
     transform: Optional[Transform]
 
 
@@ -765,6 +767,7 @@ class ClearParams(TypedDict, total=False):
     tier: Optional[Literal["memory", "disk", "all"]]
     url: Optional[str]
     key: Optional[str]
+    file: Optional[_FilePath]
     prefix: Optional[str]
     host: Optional[str]
     older_than: Optional[_WholeSeconds]
@@ -980,7 +983,7 @@ class ImageFacts:
 
     url: str
     key: str
-    cache: Literal["miss", "memory", "disk", "revalidated", "stale"]
+    cache: Literal["miss", "file", "memory", "disk", "revalidated", "stale"]
     media_type: str
     timing: Timing
     byte_count: Optional[int] = None
@@ -1520,9 +1523,9 @@ class Image:
         return str(self.wire["key"])
 
     @property
-    def cache(self) -> Literal["miss", "memory", "disk", "revalidated", "stale"]:
+    def cache(self) -> Literal["miss", "file", "memory", "disk", "revalidated", "stale"]:
         """The source of the image: `miss` is the network, `revalidated` a 304, `stale` a cached image that is not fresh."""
-        place: Literal["miss", "memory", "disk", "revalidated", "stale"] = self.wire["cache"]
+        place: Literal["miss", "file", "memory", "disk", "revalidated", "stale"] = self.wire["cache"]
         return place
 
     @property
@@ -1855,7 +1858,7 @@ class SupportsFileno(Protocol):
 
 
 def _host_file(image: Any, root: Optional[StrPath]) -> dict[str, Any]:
-    """The parameters of `process` that name the image."""
+    """The parameters of `process` and `load` that name the image."""
     if root is not None:
         return {"file": {"root": _absolute(root, "root"), "path": os.fspath(image)}}
     if isinstance(image, (bytes, bytearray, memoryview)):
@@ -2775,6 +2778,23 @@ class ImageWorker:
         image: Image = await self._call("load", request, on_event, self._made_image)
         return image
 
+    async def load_file(
+        self, file: Union[StrPath, SupportsFileno], *, root: Optional[StrPath] = None, deliver: Optional[Deliver] = None, **params: Unpack[LoadParams]
+    ) -> Image:
+        """Loads an image from a file of the program's, such as a photo, and caches the results of transforms, but not the file.
+
+        A result serves only the version of the file that it was made from. `file` is a path or an open file, which needs a `key`. With `root`,
+        the path may come from a stranger: it leads nowhere but below `root`.
+        """
+        if isinstance(file, (bytes, bytearray, memoryview)):
+            raise TypeError(f"file must be a path or an open file, not {type(file).__name__}")
+        request = _wire(LoadParams, params, "load_file")
+        request.update(_host_file(file, root))
+        if deliver is not None:
+            request["deliver"] = deliver
+        image: Image = await self._call("load", request, None, self._made_image)
+        return image
+
     async def load_row(self, url: str, *, deliver: Optional[Deliver] = None, **params: Unpack[LoadParams]) -> Image:
         """Loads a row of a list. Unlike `load`:
 
@@ -3213,6 +3233,7 @@ class BlockingImageWorker:
             thread.join()
 
     load = _waiting(ImageWorker.load)
+    load_file = _waiting(ImageWorker.load_file)
     load_row = _waiting(ImageWorker.load_row)
     prefetch = _waiting(ImageWorker.prefetch)
     cancel = _waiting(ImageWorker.cancel)

@@ -132,7 +132,7 @@ class ImageWorker
   # Parameters of each method, by their names in the protocol.
   PARAMS = {
     "initialize" => %w[protocolVersion client options formats],
-    "load" => %w[url key priority group slot headers cache store deliver saveTo validate events timeoutMs deadlineMs retries
+    "load" => %w[url file key priority group slot headers cache store deliver saveTo validate events timeoutMs deadlineMs retries
                  maxBytes retryFailed response digest want transform placeholder facts isolate outputs],
     "prefetch" => %w[urls priority group headers want transform events],
     "probe" => %w[url key priority group slot headers cache timeoutMs deadlineMs retries retryFailed],
@@ -140,9 +140,9 @@ class ImageWorker
     "cancel" => %w[id url group slot all],
     "prioritize" => %w[id url group slot priority],
     "pause" => [], "resume" => [], "stats" => [], "metrics" => [],
-    "query" => %w[url key transform],
+    "query" => %w[url key file transform],
     "store" => %w[url key path data deliver],
-    "clear" => %w[tier url key prefix host olderThanSeconds expired failures],
+    "clear" => %w[tier url key file prefix host olderThanSeconds expired failures],
     "release" => %w[path all unused],
     "configure" => %w[memoryLimit diskLimit maxAgeMs maxConcurrent maxPerHost maxConnectionsPerHost rate maxRedirects maxQueued
                       order timeoutMs connectTimeoutMs minRate deadlineMs retries failedTtlMs maxBytes maxPixels
@@ -560,6 +560,9 @@ class ImageWorker
   end
 
   def load(url, **params, &on_event) = call("load", url: url, **params, &on_event)
+
+  # Caches the results of transforms, but not the file. `file`: as for process; an open file needs key:.
+  def load_file(file, **params) = call("load", file: file, **params)
 
   def probe(url, **params) = call("probe", url: url, **params)
 

@@ -1,4 +1,5 @@
 internal import CSystem
+internal import HTTPTypes
 internal import Platform
 
 /// Where a file of the host is, and where it must be.
@@ -15,6 +16,8 @@ public struct HostPlace: Sendable, Hashable {
   public var name: Name
   /// The folder below which the file must be, without links on the way; nil for any place.
   public var permitted: PermittedFolder?
+  /// The version that the file must have; nil for any.
+  public var version: FileVersion?
 
   /// The process that started the worker.
   public static var host: Int32 { getppid() }
@@ -28,6 +31,16 @@ public struct HostPlace: Sendable, Hashable {
     case .beneath(let path, let folder): "\(folder)/\(path)"
     case .descriptor(let number, let process): "/proc/\(process)/fd/\(number)"
     }
+  }
+
+  /// The `file:` URL of the path, without empty parts and dots.
+  public var url: String { FileURL.url(ofPath: PermittedFolder.simplified(path)) }
+
+  /// The place with the version that its file has now. Blocks.
+  public func identified(environment: StoreEnvironment = .system) throws(StoreError) -> HostPlace {
+    var place = self
+    place.version = try HostFile(self, environment: environment).version
+    return place
   }
 }
 
@@ -61,7 +74,7 @@ public struct PermittedFolder: Sendable, Hashable {
   }
 
   /// A path without empty parts and dots.
-  private static func simplified(_ path: String) -> String {
+  fileprivate static func simplified(_ path: String) -> String {
     "/" + path.split(separator: "/").filter { $0 != "." }.joined(separator: "/")
   }
 }
@@ -80,7 +93,7 @@ public final class HostFile {
 
   /// Opens a regular file. Another kind of file, such as a pipe, is refused without being opened.
   ///
-  /// Throws `outside` for a file that is not where it must be, and `io`.
+  /// Throws `outside` for a file that is not where it must be, `changed` for one of another version, and `io`.
   public init(_ place: HostPlace, environment: StoreEnvironment = .system) throws(StoreError) {
     (path, files) = (place.path, environment.files)
     let found = try Self.open(place, CSYSTEM_FIND, files)
@@ -93,6 +106,16 @@ public final class HostFile {
     guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError(.io, "\(path) must be a regular file") }
     descriptor = try Self.openForReading(found, status, place, files)
     byteCount = Int64(status.st_size)
+    if let version = place.version, version.tag != self.version.tag {
+      throw StoreError(.changed, "\(path) changed before it was read")
+    }
+  }
+
+  /// The version that was opened.
+  var version: FileVersion {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return FileVersion(status, now: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
   }
 
   deinit { close(descriptor) }

@@ -19,6 +19,11 @@ extension LoadRequest {
   /// is given, and is an image, if it must be one.
   public func accepts(_ response: StoredResponse) -> Bool {
     if validation != .none, response.content.format == nil { return false }
+    if let file = cachedFile {
+      guard let version = file.version, !response.variant.isEmpty, response.headers["etag"] == version.tag else {
+        return false
+      }
+    }
     if !response.variant.isEmpty, processing?.accepts(variant: response) != true { return false }
     return digest == nil || digest == response.originalDigest
   }
@@ -37,6 +42,20 @@ extension LoadRequest {
     case .http(let url): url.origin
     case .inline: Origin(scheme: "data", host: "", port: 0)
     case .file: Origin(scheme: "file", host: "", port: 0)
+    }
+  }
+}
+
+extension CacheDecision {
+  /// The decision about a file of the host, which has just been looked at: no rule of HTTP applies.
+  ///
+  /// - Parameter isStored: whether a variant of the version that the file has is stored.
+  init(ofFileIn mode: CacheMode, isStored: Bool) {
+    switch mode {
+    case .reload, .noStore: self = .fetch(headers: [:])
+    case _ where isStored: self = .serve(index: 0, isFresh: true)
+    case .onlyIfCached: self = .notCached
+    case .default, .noCache, .forceCache, .refresh: self = .fetch(headers: [:])
     }
   }
 }

@@ -166,7 +166,10 @@ final class CacheCoordinator: DecodeCache, DeliveryCache {
 
   /// - Parameter candidates: those that the load accepts.
   func decision(for load: ActiveLoad, from candidates: [Candidate]) -> CacheDecision {
-    policy.decide(
+    if load.request.cachedFile != nil {
+      return CacheDecision(ofFileIn: load.request.cacheMode, isStored: !candidates.isEmpty)
+    }
+    return policy.decide(
       mode: load.request.cacheMode, requestHeaders: load.request.headers, stored: candidates.map(\.response.cached),
       now: storage.now())
   }

@@ -233,7 +233,7 @@ final class Job {
 
   // MARK: - Invalidation
 
-  /// A host store has replaced the image: the job's response is not cached.
+  /// The job's response is not cached: a host store has replaced the image, or its file may be written at this moment.
   func superseded() { mayKeep = false }
 
   /// Applies a clear.

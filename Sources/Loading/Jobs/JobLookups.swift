@@ -116,20 +116,23 @@ final class JobLookups {
       client?.rejectAsOverloaded(id)
       return
     }
-    if files.add(load.id) { readFile(of: load.id) } else { load.timeline.enter(.wait, at: .now) }
+    if files.add(id, of: load.id) { readFile(of: id) } else { jobs.record(for: id) { $0.enter(.wait, at: .now) } }
   }
 
-  private func readFile(of load: LoadID) {
-    guard let job = jobs.scheduler.job(of: load), case .file(let place)? = registry[load]?.request.source else {
-      return
-    }
-    client?.responses.store(.file(place), mediaType: nil, for: job)
+  private func readFile(of id: JobID) {
+    guard case .file(let place)? = jobs[id]?.request.source else { return }
+    client?.responses.store(.file(place), mediaType: nil, for: id)
   }
 
   /// Called when a load of a file has ended: the file of another may be read.
   func fileEnded(_ load: LoadID) {
     files.end(load)
-    while let next = files.next(priority: { registry[$0]?.priority }) { readFile(of: next) }
+    let claim = { [jobs] (job: JobID) in
+      jobs.scheduler.firstSubscriber(of: job).flatMap { first in
+        jobs.scheduler.job(job).map { (load: first, priority: $0.priority) }
+      }
+    }
+    while let next = files.next(claim: claim) { readFile(of: next) }
   }
 
   // MARK: - Serving

@@ -77,16 +77,21 @@ final class ResponseCoordinator {
   func store(_ content: Loader.Content, mediaType: String?, for id: JobID) {
     guard let job = jobs[id] else { return }
     let now = storage.now()
-    let draft = StoredResponse(
+    let file = job.request.cachedFile
+    if file?.version?.isSettled == false { job.superseded() }
+    var draft = StoredResponse(
       key: job.request.key, url: job.request.url,
       headers: StoredResponse.headersOfHost(StoredResponse.mediaType(told: mediaType), at: now),
       requestTime: now, responseTime: now, storedAt: now, validatedAt: now, expiresAt: now + cache.policy.maxAge,
       content: ImageDescription(mediaType: StoredResponse.mediaType(told: mediaType)))
+    // Variants inherit it, and serve this version alone.
+    if let version = file?.version { draft.headers.append("etag", version.tag) }
+    let isStored = file == nil && job.request.cacheMode != .noStore
     jobs.record(for: id) { $0.enter(.store, at: .now) }
     store(
       id, job, as: draft,
-      keeping: job.request.cacheMode == .noStore ? [] : jobs.tiers(of: id, hasDisk: storage.tier != nil),
-      invalidatesStored: false
+      keeping: isStored ? jobs.tiers(of: id, hasDisk: storage.tier != nil) : [],
+      invalidatesStored: job.request.cachesVariantsAlone
     ) { [maxBytes = job.request.maxBytes] operation, storage in
       operation.storing(content, maxBytes: maxBytes, in: storage)
     }
@@ -157,7 +162,8 @@ final class ResponseCoordinator {
       jobs.remove(id)
       var candidate = Candidate(
         response: stored.response, bytes: stored.bytes, location: stored.response.isOnDisk ? .disk : .memory)
-      candidate.retention = !job.mayKeep ? .cleared : tiers.isEmpty ? .forbidden : .allowed
+      let mayCache = !tiers.isEmpty || job.request.cachesVariantsAlone
+      candidate.retention = !job.mayKeep ? .cleared : mayCache ? .allowed : .forbidden
       cache.mark(&candidate)
       if !candidate.isTransient, stored.isIntact {
         cache.remember(candidate.response, tiers.contains(.memory) ? stored.bytes : nil)
@@ -176,21 +182,24 @@ final class ResponseCoordinator {
 
   /// Answers a load of a job whose response has been stored.
   private func serve(_ load: ActiveLoad, of job: Job, _ candidate: Candidate, _ stored: StoreOperation.Stored) {
-    load.isKept = stored.isKept || !load.request.store.contains(.disk)
+    let file = job.request.cachedFile
+    let isTooNew = file?.version?.isSettled == false && job.request.cacheMode != .noStore
+    load.isKept = stored.isKept && !isTooNew || !load.request.store.contains(.disk)
+    let status: CacheStatus = file == nil ? .miss : .file
     switch stored.delivered[load.id] {
     case .success(let delivered) where !load.request.deliversAtOnce:
       var own = candidate
       if !own.response.isOnDisk, own.bytes == nil, let path = delivered.path { own.location = .scratch(path) }
-      deliveries.deliver(own, to: load, as: .miss, at: .answer)
+      deliveries.deliver(own, to: load, as: status, at: .answer)
     case .success(let delivered):
-      let image = LoadedImage(candidate.response, delivered, for: load, as: .miss, now: storage.now())
+      let image = LoadedImage(candidate.response, delivered, for: load, as: status, now: storage.now())
       deliveries.complete(load, .success(image), at: .answer)
     case .failure(let error):
       deliveries.complete(load, .failure(error), at: .answer)
     // The remaining loads joined while the others were being served, or need a transfer of their own.
     case nil where !job.isAnswered(load, by: candidate.response.cached): client?.join(load)
     case nil where stored.isIntact && (stored.bytes != nil || candidate.response.isOnDisk) && load.accepts(candidate):
-      deliveries.deliver(candidate, to: load, as: .miss, at: .answer)
+      deliveries.deliver(candidate, to: load, as: status, at: .answer)
     case nil:
       load.bypassesCache = true
       client?.join(load)

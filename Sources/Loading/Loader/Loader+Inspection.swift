@@ -89,6 +89,21 @@ extension Loader {
   /// Looks up the cache as a load with this request would, without side effects: no transfer, no promotion, no use
   /// counted.
   public func query(_ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void) {
+    guard let file = request.cachedFile else { return inspect(request, then: completion) }
+    storage.perform({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
+      var identified = request
+      if case .success(let file) = found { identified.source = .file(file) }
+      self?.inspect(identified) { report in
+        var report = report
+        if case .failure(let error) = found { report.reason = error.message }
+        completion(report)
+      }
+    }
+  }
+
+  private func inspect(
+    _ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void
+  ) {
     let (key, partition) = (request.key, CachePartition.partition(of: request))
     let variant = request.variant
     applyPeerInvalidations()
@@ -236,6 +251,10 @@ extension Loader.CacheReport {
       stored = first
       expiresAt = max(policy.freshUntil(first.cached), first.storedAt)
       reason = policy.explain(first.cached, now: now)
+      if let file = request.cachedFile {
+        isFresh = first.headers["etag"] == file.version?.tag
+        reason = isFresh ? "fresh: the file is unchanged" : "stale: the file has changed"
+      }
     }
     if let first = onDisk.candidates.first, let tier = storage.tier(of: first) {
       path = tier.absolutePath(of: first.response)

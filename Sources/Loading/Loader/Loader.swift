@@ -26,6 +26,8 @@ public final class Loader {
   /// Receives the loads that have ended.
   var observation = LoadObservation()
   private var failureEvent: FailureAlarm.Event?
+  /// The deadlines of loads whose file has not been found yet, and of others that once were.
+  private var fileDeadlines = TimerQueue<LoadID>()
   /// When memory of released pixels may be deleted; nil if there is none.
   var nextPixelCleanup: Instant?
 
@@ -109,7 +111,41 @@ public final class Loader {
     jobs.adoptPlace(of: load)
     cancelReplaced(by: request)
     registry.insert(load)
-    coordinator.submit(load, with: cache.lookUpMemory(request.key, load.partition, request.variant))
+    if let file = request.cachedFile { identify(load, file) } else { lookUp(load) }
+  }
+
+  private func lookUp(_ load: ActiveLoad) {
+    coordinator.submit(load, with: cache.lookUpMemory(load.request.key, load.partition, load.request.variant))
+  }
+
+  /// Learns the version of a load's file on the disk thread, since the file system may be slow. A variant that was made
+  /// from this version serves the load, and no other.
+  private func identify(_ load: ActiveLoad, _ file: HostPlace) {
+    if let deadline = load.deadline { fileDeadlines.add(load.id, at: deadline) }
+    storage.perform({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
+      guard let self, self.registry[load.id] === load else { return }
+      switch found {
+      case .failure(let error): self.finish(load.id, .failure(LoadError(error)))
+      case .success(let file):
+        let identified = load.identified(file)
+        self.registry.remove(load)
+        self.registry.insert(identified)
+        self.applyPeerInvalidations()
+        self.lookUp(identified)
+      }
+    }
+  }
+
+  /// Ends the loads whose deadline has passed before their file was found.
+  ///
+  /// - Returns: when the next deadline is due.
+  private func endUnidentified(at now: Instant) -> Instant? {
+    while let (_, id) = fileDeadlines.take(dueAt: now) {
+      if let file = registry[id]?.request.cachedFile, file.version == nil {
+        finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
+      }
+    }
+    return fileDeadlines.next
   }
 
   /// Cancels the loads in the request's slot if they are for another image.
@@ -137,7 +173,7 @@ public final class Loader {
     failureEvent = observation.alarm.check(at: now) ?? failureEvent
     return [
       trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
-      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now), dropFreePixels(at: now),
+      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now), dropFreePixels(at: now), endUnidentified(at: now),
     ]
     .compactMap(\.self).min()
   }

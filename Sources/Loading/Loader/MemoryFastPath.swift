@@ -9,7 +9,8 @@ extension Loader {
   ///
   /// A load that is answered here has no ID, so it cannot be cancelled or prioritized.
   public func serveFromMemory(_ request: LoadRequest) -> LoadedImage? {
-    guard request.fields.arePlain, request.cacheMode.servesFresh, request.want == nil else { return nil }
+    guard request.fields.arePlain, request.cacheMode.servesFresh, request.want == nil, request.cachedFile == nil
+    else { return nil }
     if isOutputStuck, request.delivery == .data { return nil }
     applyPeerInvalidations()
     guard let entry = cache.onlyEntry(for: request) else { return nil }

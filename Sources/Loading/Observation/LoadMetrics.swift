@@ -10,7 +10,7 @@ public struct LoadMetrics: Sendable {
       case .image(.disk, _): self = .disk
       case .image(.revalidated, _): self = .revalidated
       case .image(.stale, _): self = .stale
-      case .image(.miss, _): self = .miss
+      case .image(.miss, _), .image(.file, _): self = .miss
       case .failure(let error): self = error.kind == .cancelled ? .cancelled : .failed
       }
     }

@@ -38,9 +38,9 @@ public struct LoadObservation: Sendable {
   }
 
   private mutating func count(_ status: CacheStatus, _ byteCount: Int64) {
-    if status != .miss { counts.bytesSaved += byteCount }
+    if status != .miss, status != .file { counts.bytesSaved += byteCount }
     switch status {
-    case .miss: counts.misses += 1
+    case .miss, .file: counts.misses += 1
     case .memory: counts.memoryHits += 1
     case .disk: counts.diskHits += 1
     case .revalidated: counts.revalidated += 1

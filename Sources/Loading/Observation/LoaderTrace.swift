@@ -145,7 +145,7 @@ extension LoadRequest.Source {
     switch self {
     case .http(let url): url.redacted
     case .inline: "data:"
-    case .file: "file:"
+    case .file(let place): place.url
     }
   }
 }

@@ -1,5 +1,6 @@
 internal import HTTPCaching
 internal import HTTPTypes
+internal import ImageStore
 internal import Platform
 internal import Text
 
@@ -86,6 +87,17 @@ final class ActiveLoad {
     var scans = 0
   }
 
+  /// The load with the file that has been found for it, before it waits for anything else.
+  func identified(_ file: HostPlace) -> ActiveLoad {
+    var request = request
+    request.source = .file(file)
+    let load = ActiveLoad(
+      id: id, request: request, partition: partition, acceptedAt: timeline.acceptedAt, generation: generation,
+      observer: observer, requester: requester)
+    load.priority = priority
+    return load
+  }
+
   /// The load joins another job, whose attempts are reported from the first.
   func resetAttempt() { emitted.attempt = 0 }
 
@@ -123,7 +135,12 @@ extension LoadRequest {
   }
 
   func identity(in partition: String) -> RequestIdentity {
-    let url = if case .http(let resource) = source { resource.requestURL } else { key }
+    let url =
+      switch source {
+      case .http(let resource): resource.requestURL
+      case .inline: key
+      case .file(let place): key + (place.version?.tag ?? "")
+      }
     return RequestIdentity(url: ExactString(url), partition: partition, headers: coalescingHeaders)
   }
 

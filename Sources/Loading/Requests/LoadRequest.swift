@@ -8,7 +8,7 @@ public struct LoadRequest: Sendable {
     case http(ResourceURL)
     /// A `data:` URL, decoded.
     case inline(bytes: [UInt8], mediaType: String)
-    /// A file of the host, which is copied.
+    /// A file of the host, which is read.
     case file(HostPlace)
   }
 
@@ -98,6 +98,15 @@ public struct LoadRequest: Sendable {
 extension LoadRequest {
   /// The URL to request, without a fragment; `url` for a `data:` URL.
   var requestURL: String { if case .http(let resource) = source { resource.requestURL } else { url } }
+
+  /// The file of which variants alone are cached; nil for an image of another kind.
+  var cachedFile: HostPlace? {
+    if !isProcess, case .file(let place) = source { place } else { nil }
+  }
+
+  /// Whether variants may be cached although the original is not. Nothing is of a file that may have been written just
+  /// now.
+  var cachesVariantsAlone: Bool { cacheMode != .noStore && cachedFile?.version?.isSettled == true }
 
   /// Whether the header of an image may end the load before its body is complete.
   var awaitsHeader: Bool { isProbe || want != nil }

@@ -6,6 +6,8 @@ internal import ImageStore
 public enum CacheStatus: String, Sendable {
   /// Transferred.
   case miss
+  /// Read from a file of the host.
+  case file
   case memory, disk
   /// The server confirmed the stored response (304).
   case revalidated

@@ -32,7 +32,8 @@ struct LoadSubject {
 
   /// The URL without user info and query; nil for a text that is no URL.
   fileprivate var shownURL: String? {
-    DataURL.isDataURL(url) ? DataURL.echo(url) : (try? ResourceURL(url))?.redacted
+    if url.hasPrefix("file:") { return url }
+    return DataURL.isDataURL(url) ? DataURL.echo(url) : (try? ResourceURL(url))?.redacted
   }
 }
 

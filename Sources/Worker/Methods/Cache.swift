@@ -39,6 +39,7 @@ extension Session {
       let url = try params.string("url") ?? ""
       return .url(url, key: try LoadParameters.request(for: url, key: nil, defaults).key)
     case "key": return .key(try params.label("key") ?? "")
+    case "file": return .key(try FileParameters.request(of: params, key: nil, defaults).key)
     // `label` refuses an empty prefix, which would match the whole cache.
     case "prefix": return .prefix(try params.label("prefix") ?? "")
     case "host":
@@ -58,9 +59,11 @@ extension Session {
   /// Reports the state of the cache for a URL or key, without a transfer.
   func query(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
     var request =
-      try params.one(of: ["url", "key"]) == "key"
-      ? LoadParameters.request(forKey: params.label("key") ?? "", defaults)
-      : LoadParameters.request(for: params.string("url") ?? "", key: nil, defaults)
+      switch try params.one(of: ["url", "key", "file"]) {
+      case "key": LoadParameters.request(forKey: try params.label("key") ?? "", defaults)
+      case "file": try FileParameters.request(of: params, key: nil, defaults)
+      default: try LoadParameters.request(for: params.string("url") ?? "", key: nil, defaults)
+      }
     request.processing = .asked(transform: try TransformParameters.read(params))
     loader.query(request) { [weak self] report in
       self?.answer(token) { $0.members(of: report) }

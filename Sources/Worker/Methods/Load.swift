@@ -45,6 +45,7 @@ extension Session {
 enum LoadParameters {
   /// - Parameter params: all or some of those of `load`.
   static func request(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+    if params.has("file") { return try FileParameters.request(params, defaults) }
     var request = try request(for: params.requiredString("url"), key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
     return request

@@ -14,7 +14,7 @@ enum Method: String, CaseIterable {
     case .initialize: ["protocolVersion", "client", "options", "formats"]
     case .load:
       [
-        "url", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
+        "url", "file", "key", "priority", "group", "slot", "headers", "cache", "store", "deliver", "saveTo", "validate",
         "events", "timeoutMs", "deadlineMs", "retries", "maxBytes", "retryFailed", "response", "digest", "want",
         "transform", "placeholder", "facts", "isolate", "outputs",
       ]
@@ -32,9 +32,9 @@ enum Method: String, CaseIterable {
     case .cancel: ["id", "url", "group", "slot", "all"]
     case .prioritize: ["id", "url", "group", "slot", "priority"]
     case .pause, .resume, .stats, .metrics: []
-    case .query: ["url", "key", "transform"]
+    case .query: ["url", "key", "file", "transform"]
     case .store: ["url", "key", "path", "data", "deliver"]
-    case .clear: ["url", "key", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
+    case .clear: ["url", "key", "file", "prefix", "host", "olderThanSeconds", "expired", "failures", "tier"]
     case .release: ["path", "all", "unused"]
     case .configure: Options.runtimeMembers
     case .trace: ["action", "path", "limit"]

@@ -63,6 +63,41 @@ enum FileParameters {
     return HostPlace(name, permitted: defaults.files)
   }
 
+  /// A load of a file, whose variants are cached.
+  static func request(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+    if params.has("url") { throw params.refusal(of: "file", "must not be given with url") }
+    for name in unknownToFiles where params.has(name) {
+      throw params.refusal(of: name, "must not be given with file")
+    }
+    var request = try request(of: params, key: try params.label("key"), defaults)
+    try LoadParameters.read(params, defaults, into: &request)
+    (request.fields, request.events) = (LoadHeaders(), [])
+    guard ![.forceCache, .refresh].contains(request.cacheMode) else {
+      throw params.refusal(
+        of: "cache", "must be default, no-cache, reload, no-store or only-if-cached with file, which is always checked")
+    }
+    if request.validation == .none { throw params.refusal(of: "validate", "must not be none with file") }
+    guard request.delivery != .path || request.processing?.transform != nil else {
+      throw params.refusal(
+        of: "transform", "must be given with file and deliver path: the file itself is not copied to the cache")
+    }
+    return request
+  }
+
+  /// A request that names a file.
+  ///
+  /// - Parameter key: the key in the cache; nil for that of the path.
+  static func request(of params: Parameters, key: String?, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+    let place = try place(params, defaults)
+    if case .descriptor = place.name, key == nil {
+      throw params.refusal(of: "file.fd", "must not be given without key: a descriptor has no path")
+    }
+    return defaults.request(url: place.url, source: .file(place), key: key ?? place.url)
+  }
+
+  /// The parameters of `load` that are about transfers.
+  private static let unknownToFiles = ["headers", "timeoutMs", "retries", "response", "events"]
+
   private static func relativePath(_ file: Parameters) throws(RPCError) -> String {
     let path = try file.requiredString("path")
     guard !path.isEmpty, !path.hasPrefix("/"), !path.utf8.contains(0) else {

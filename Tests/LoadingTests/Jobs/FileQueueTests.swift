@@ -8,6 +8,10 @@ struct FileQueueTests {
     var waiting: [LoadID] = []
   }
 
+  /// A job of one load.
+  private static func job(of load: LoadID) -> JobID { JobID(slot: load.slot, serial: load.serial) }
+  private static func load(of job: JobID) -> LoadID { LoadID(slot: job.slot, serial: job.serial) }
+
   @Test func `few begin, and the others follow by priority and age`() {
     let ids = (0..<40).map { LoadID(Int32($0)) }
     for seed in 1...50 {
@@ -21,7 +25,7 @@ struct FileQueueTests {
       }
       for id in ids {
         priorities[id] = Priority.allCases.randomElement(using: &random)
-        if queue.add(id) {
+        if queue.add(Self.job(of: id), of: id) {
           #expect(model.underWay.count < 3)
           begun(id)
         } else {
@@ -38,7 +42,11 @@ struct FileQueueTests {
         } else {
           priorities[other] = Priority.allCases.randomElement(using: &random)
         }
-        while let next = queue.next(priority: { priorities[$0] }) {
+        while let job = queue.next(claim: { job in
+          let load = Self.load(of: job)
+          return priorities[load].map { (load, $0) }
+        }) {
+          let next = Self.load(of: job)
           let highest = model.waiting.compactMap { priorities[$0] }.max()
           #expect(next == model.waiting.first { priorities[$0] == highest })
           begun(next)

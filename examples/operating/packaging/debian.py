@@ -59,7 +59,7 @@ Description: image loader as a process
     )
     package = output / f"imageworker_{release.version}_{architecture}.deb"
     # With one thread, since the number of threads changes the compressed bytes. The times come from SOURCE_DATE_EPOCH.
-    compression = ["-Zxz", f"-z{release.level}", "--threads-max=1"]
+    compression = ["-Zxz", f"-z{min(release.level, 9)}", "--threads-max=1"]
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", *compression, "--build", tree, package], check=True, stdout=subprocess.DEVNULL
     )

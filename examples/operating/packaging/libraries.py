@@ -19,9 +19,10 @@ PLUGINS = ("libheif-libde265.so",)
 
 CONVERSIONS = """
 BIG5 BIG5HKSCS CP125* EUC-CN EUC-JP EUC-KR GB18030 GBK IBM866 IBM874 ISO-2022-JP ISO8859-* KOI8-R KOI8-U
-MAC-UK MACINTOSH SJIS UHC lib*
+MAC-UK MACINTOSH SJIS UHC libGB libJIS libKSC
 """.split()
-"""glibc's files for the character encodings of the Encoding standard, see crsvg_keep_encodings. libxml2 uses them, or ICU."""
+"""glibc's files for the character encodings of the Encoding standard, see crsvg_keep_encodings, and the tables that they
+share. libxml2 uses them, or ICU."""
 
 
 def loaded_by(files: Iterable[Path]) -> Set[Path]:

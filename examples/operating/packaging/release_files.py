@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import subprocess
 import tarfile
@@ -25,7 +24,7 @@ class Release:
     time: int
     """The time of all packed files, in seconds since 1970."""
     level: int
-    """How well the packages are compressed, 1 to 9."""
+    """How well the packages are compressed, 1 to 12 as in libdeflate."""
 
     @property
     def archive(self) -> str:
@@ -56,15 +55,18 @@ def put_package(release: Release, programs: Path, package: Path) -> None:
 
 def tar(release: Release, folder: Path, archive: Path) -> None:
     """Packs a folder so that the same files give the same bytes, whoever owns them."""
-    with archive.open("wb") as file, gzip.GzipFile("", "wb", release.level, file, mtime=0) as compressed:
-        with tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                entry = tarfile.TarInfo(str(path.relative_to(folder.parent)))
-                entry.size = path.stat().st_size
-                entry.mode = path.stat().st_mode & 0o777
-                entry.mtime = release.time
-                with path.open("rb") as content:
-                    tar.addfile(entry, content)
+    whole = folder.parent / "whole.tar"
+    with tarfile.open(whole, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = tarfile.TarInfo(str(path.relative_to(folder.parent)))
+            entry.size = path.stat().st_size
+            entry.mode = path.stat().st_mode & 0o777
+            entry.mtime = release.time
+            with path.open("rb") as content:
+                tar.addfile(entry, content)
+    with archive.open("wb") as file:  # 4 % smaller than zlib's
+        subprocess.run(["libdeflate-gzip", f"-{release.level}", "-n", "-c", whole], check=True, stdout=file)
+    whole.unlink()
 
 
 def said(*command: Union[str, Path]) -> str:

@@ -19,7 +19,8 @@ PACKAGING = Path(__file__).parent
 CERTIFICATES = Path("/usr/share/ca-certificates/mozilla")
 """Those of Debian's package. /etc/ssl/certs may also hold some that this machine's owner has added."""
 FONTS = Path("/usr/share/fonts/truetype/dejavu")
-FONT_FILES = [f"DejaVu{name}.ttf" for name in ("Sans", "Sans-Bold", "Serif", "Serif-Bold", "SansMono")]
+FONT_FILES = [f"DejaVu{name}.ttf" for name in ("Sans", "Serif", "SansMono")]
+"""fonts.conf makes bold and oblique ones of them."""
 
 
 def put_programs(release: Release, folder: Path, work: Path) -> None:

@@ -58,7 +58,7 @@ Description-Content-Type: text/markdown
         for path in [*files, record]:
             entry = zipfile.ZipInfo(str(path.relative_to(tree)), date)
             entry.external_attr = path.stat().st_mode << 16
-            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=release.level)
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=min(release.level, 9))
     return wheel
 
 
