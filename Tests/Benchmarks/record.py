@@ -202,7 +202,7 @@ def in_shards(folder: Path) -> int:
                 if member.name.endswith(".jpg"):
                     file = tar.extractfile(member)
                     if file is None or file.read(2) != b"\xff\xd8":
-                        raise RuntimeError(f"{member.name} in {shard} is no JPEG")
+                        raise RuntimeError(f"{member.name} in {shard} must be a JPEG")
                     images += 1
     return images
 

@@ -1,7 +1,7 @@
 """examples/datasets with the libraries that they are for, if these are installed: in .build-tests/datasets, or for this Python.
 
     python3 -m venv .build-tests/datasets
-    .build-tests/datasets/bin/python -m pip install torch numpy Pillow datasets 'ray[data]' scrapy daft
+    .build-tests/datasets/bin/python -m pip install torch numpy Pillow datasets 'ray[data]' scrapy daft webdataset
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from bulk_runs import allow_robots, forbid
 from origin_process import PATIENCE, Origin
@@ -36,10 +36,16 @@ def counts_of(said: str) -> dict[str, int]:
 Case = TypeVar("Case", bound=Callable[..., Any])
 
 
-def needs(*modules: str) -> Callable[[Case], Case]:
+def lacks(*modules: str) -> Optional[str]:
+    """The reason for a skip, if PYTHON does not have all of them."""
     find = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))"
     is_missing = subprocess.run([PYTHON, "-c", find, *modules]).returncode != 0
-    return unittest.skipIf(is_missing, f"not all of {', '.join(modules)} are installed for {PYTHON}")
+    return f"not all of {', '.join(modules)} are installed for {PYTHON}" if is_missing else None
+
+
+def needs(*modules: str) -> Callable[[Case], Case]:
+    reason = lacks(*modules)
+    return unittest.skipIf(reason is not None, reason or "")
 
 
 class Datasets(unittest.TestCase):
@@ -247,7 +253,7 @@ class Datasets(unittest.TestCase):
             (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
             run = self.begin(*command)
             for requests in (150, 300, 450):
-                self.origin.command({"do": "await", "requests": requests})
+                self.origin.command({"do": "await", "requests": requests}, patience=10 * PATIENCE)  # Ray has to start.
                 for pid in self.workers():
                     os.kill(pid, signal.SIGKILL)
             said, _ = run.communicate()

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping
 
 from bulk_runs import allow_robots, forbid
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
 from processes import descendants
-from test_bulk_kills import MENU
+from test_bulk_kills import MENU, command_line, is_worker, urls_by_data_loader
 from test_bulk_remote import HAS_S3, bucket_server
 
 SPARK = ROOT / "examples" / "spark" / "spark_load.py"
@@ -155,9 +155,12 @@ class Batches(OnOrigin):
 @unittest.skipIf(importlib.util.find_spec("pyspark") is None, "there is no pyspark here")
 @unittest.skipIf(shutil.which("java") is None, "there is no java here")
 class Spark(OnOrigin):
+    attempts = 4
+    """Of a task. A kill of an executor costs one of each of its tasks."""
+
     def begin(self, program: str, *more: str) -> subprocess.Popen[str]:
         """Starts a program on a cluster of two executors. Its output and that of Spark go to files."""
-        settings = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.task.maxFailures": "100"}
+        settings = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.task.maxFailures": str(self.attempts)}
         conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(SPARK.parent)}
         with open(self.folder / "said", "w") as said, open(self.folder / "log", "w") as log:
@@ -230,22 +233,26 @@ class Spark(OnOrigin):
     def test_a_job_whose_processes_are_killed_has_each_row_once(self) -> None:
         rows = self.bad_and_good(URLS)
         options = ["--worker-option=--retries=0", "--shard-size", "300"]
-        victims = itertools.cycle(["imageworker", "java executor", "driver"])
+        self.attempts += KILLS
+        victims = itertools.cycle([is_worker, is_executor, None])
         run = self.begin(*self.of_load("list.txt", *options))
         for victim in itertools.islice(victims, KILLS):
             self.await_requests(URLS // (KILLS + 2))
-            if victim == "driver":
+            if victim is None:  # The driver, with all.
                 kill_tree(run.pid)
                 run.wait()
                 run = self.begin(*self.of_load("list.txt", *options))
             else:
-                os.kill(next(pid for pid in descendants(run.pid) if is_a(victim, pid)), signal.SIGKILL)
+                os.kill(next(filter(victim, descendants(run.pid))), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, (self.folder / "log").read_text()[-5000:])
         lines = ledger(self.out)
         self.assertEqual(len(lines), len(rows))
         self.assertEqual({line["url"]: line["outcome"] for line in lines}, rows)
         self.check_samples({path.name: read_ledgers(path) for path in self.out.iterdir()}, lambda name: (self.out / name).read_bytes())
         self.assertEqual(list(self.out.glob("*/*.partial")), [])
+        with self.subTest("PyTorch's DataLoader"):
+            loaded = [url for url, outcome in rows.items() if outcome == "loaded"]
+            self.assertEqual(sorted(urls_by_data_loader(self, self.out.glob("*/*.tar"))), sorted(loaded))
 
     @unittest.skipUnless(HAS_S3, "not all of s3fs, moto[server] and boto3 are installed")
     def test_a_job_to_a_bucket_that_is_killed_goes_on(self) -> None:
@@ -297,7 +304,7 @@ class Spark(OnOrigin):
     def await_requests(self, more: int) -> None:
         begun = self.origin.command({"do": "counts"})["requests"]
         for requests in range(min(500, more), more + 1, 500):  # Each wait has a time limit.
-            self.origin.command({"do": "await", "requests": begun + requests})
+            self.origin.command({"do": "await", "requests": begun + requests}, patience=10 * PATIENCE)  # Spark has to start.
 
     @unittest.skipUnless(all(map(importlib.util.find_spec, ("pandas", "pyarrow"))), "not all of pandas and pyarrow are installed: pyspark[sql]")
     def test_a_column_of_urls_becomes_columns_of_images(self) -> None:
@@ -327,9 +334,8 @@ def read_ledgers(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for path in sorted(folder.glob("*.ledger.jsonl")) for line in path.read_text().splitlines()]
 
 
-def is_a(victim: str, pid: int) -> bool:
-    command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b"CoarseGrainedExecutorBackend" in command if victim == "java executor" else b"imageworker\0--" in command
+def is_executor(pid: int) -> bool:
+    return b"CoarseGrainedExecutorBackend" in command_line(pid)
 
 
 def kill_tree(pid: int) -> None:

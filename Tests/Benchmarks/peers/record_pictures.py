@@ -9,6 +9,7 @@ are drawings, with few colours. A fifth of the GIFs is animated.
 import math
 import sys
 from pathlib import Path
+from typing import Any, Dict
 
 from PIL import Image
 
@@ -32,7 +33,7 @@ for number, kind in enumerate(kinds):
     picture = photograph(max(16, round(math.sqrt(area * ratio))), max(16, round(math.sqrt(area / ratio))), number)
     if kind in ("png", "gif"):
         picture = picture.quantize(24, dither=Image.Dither.NONE)
-    options = {
+    options: Dict[str, Any] = {
         "jpeg": {"quality": 90, "progressive": number % 5 == 0},
         "webp": {"quality": 80, "method": 2},
         "avif": {"quality": 60, "speed": 9},
