@@ -40,10 +40,10 @@ class Origin:
         self._process.wait()
         self._output.close()
 
-    def command(self, command: dict[str, Any]) -> dict[str, Any]:
+    def command(self, command: dict[str, Any], patience: float = PATIENCE) -> dict[str, Any]:
         self._input.write(json.dumps(command) + "\n")
         self._input.flush()
-        readable, _, _ = select.select([self._output], [], [], PATIENCE)
+        readable, _, _ = select.select([self._output], [], [], patience)
         assert readable, f"what the origin was told to wait for did not happen: {json.dumps(command)}"
         answer: dict[str, Any] = json.loads(self._output.readline())
         assert "error" not in answer, answer

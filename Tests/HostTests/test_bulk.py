@@ -24,7 +24,7 @@ from processes import Watched, children
 
 from document import DOCUMENT
 
-from bulk import failures, lists, loads, progress
+from bulk import lists, loads, progress
 from imageworker import find_worker  # noqa: E402
 
 
@@ -306,10 +306,10 @@ class Bulk(BulkRuns):
             ("no url at all", "no url at all"),
             ("http://a/" + "x" * 300, "http://a/" + "x" * 191 + "..."),
         ):
-            self.assertEqual(failures.shown(url), shown)
+            self.assertEqual(progress.shown(url), shown)
 
     def test_kinds_of_failures_from_several_runs_add_up(self) -> None:
-        one, other = failures.Failures(), failures.Failures()
+        one, other = progress.Failures(), progress.Failures()
         for kind in ("http", "tls", "tls"):
             one.note({"url": f"http://a/{kind}", "outcome": kind, "error": "one"})
         other.note({"url": "http://b/", "outcome": "http", "error": "two\nlines"})
@@ -320,7 +320,7 @@ class Bulk(BulkRuns):
         )
 
     def test_without_a_worker_there_are_no_hints(self) -> None:
-        self.assertEqual(failures.hints(str(self.folder / "none")), {})
+        self.assertEqual(progress.hints(str(self.folder / "none")), {})
 
     def test_it_is_a_command_of_the_installed_package(self) -> None:
         package = self.folder / "site" / "imageworker"

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from bulk_runs import BulkRuns, allow_robots
 from origin_process import Origin
 
-from bulk import failures, lists
+from bulk import lists, progress
 
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
 
@@ -64,8 +64,8 @@ class Lists(BulkRuns):
                 if not is_in_url:
                     texts = [(self.out / "00000" / f"000000001.{end}").read_text() for end in ("json", "txt")]
                     self.assertIn("\ufffd", "".join(json.loads(texts[0])["more"][0].values() if "LIST" in name else texts[1]))
-        self.assertEqual(failures.shown("http://a/caf\udce9"), "http://a/caf\udce9")
-        self.assertEqual(failures.printable("http://a/caf\udce9"), "http://a/caf\\xe9")
+        self.assertEqual(progress.shown("http://a/caf\udce9"), "http://a/caf\udce9")
+        self.assertEqual(progress.printable("http://a/caf\udce9"), "http://a/caf\\xe9")
 
     @unittest.skipUnless(HAS_ARROW, "pyarrow is not installed")
     def test_text_of_parquet_that_is_not_utf_8_costs_its_row_only(self) -> None:
@@ -209,12 +209,12 @@ class Lists(BulkRuns):
     def test_a_terminal_gets_no_control_characters_of_urls(self) -> None:
         hostile = "http://a/\x1b]0;title\x07\x9b2J\u202e\u2066\u200f\u2028\x7f\0x"
         escaped = r"http://a/\x1b]0;title\x07\x9b2J\u202e\u2066\u200f\u2028\x7f\x00x"
-        of_run = failures.Failures()
+        of_run = progress.Failures()
         of_run.note({"url": hostile, "outcome": "http", "error": f"cannot load {hostile}"})
         (line,) = of_run.lines()
         self.assertTrue(line.isprintable(), ascii(line))
         self.assertIn(escaped, line)
-        self.assertEqual(failures.printable("http://a/caf\xe9/\U0001f600 b"), "http://a/caf\xe9/\U0001f600 b")
+        self.assertEqual(progress.printable("http://a/caf\xe9/\U0001f600 b"), "http://a/caf\xe9/\U0001f600 b")
         (self.folder / "list.txt").write_bytes(f"{self.origin.url}/\x1b[31m\x07\u202e.png?status=404\n".encode())
         said = self.run_bulk("list.txt")
         self.assertTrue(said.replace("\n", "").isprintable(), ascii(said))

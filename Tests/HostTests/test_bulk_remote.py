@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import os
@@ -11,6 +12,7 @@ import tarfile
 import unittest
 import unittest.mock
 from pathlib import Path
+from typing import Any, Iterator
 
 from bulk_runs import BulkRuns
 
@@ -84,26 +86,38 @@ class Remote(BulkRuns):
         self.assertEqual((status, words.startswith("bulk: fsspec cannot use nothing://bucket: ")), (1, True), words)
 
 
-@unittest.skipUnless(all(map(importlib.util.find_spec, ("s3fs", "moto", "boto3"))), "not all of s3fs, moto[server] and boto3 are installed")
+HAS_S3 = all(map(importlib.util.find_spec, ("s3fs", "moto", "boto3")))
+
+
+@contextlib.contextmanager
+def bucket_server() -> Iterator[Any]:
+    """A server with the bucket `bucket` on this machine, which the environment names. Yields a client."""
+    import boto3  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from moto.server import ThreadedMotoServer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
+        with unittest.mock.patch.dict(os.environ, {**keys, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}):
+            client = boto3.client("s3")
+            client.create_bucket(Bucket="bucket")
+            yield client
+    finally:
+        server.stop()
+
+
+@unittest.skipUnless(HAS_S3, "not all of s3fs, moto[server] and boto3 are installed")
 class S3(BulkRuns):
     """A bucket of a server on this machine."""
 
     def setUp(self) -> None:
         super().setUp()
-        import boto3  # type: ignore[import-not-found, import-untyped, unused-ignore]
-        from moto.server import ThreadedMotoServer  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        self.addCleanup(server.stop)
-        host, port = server.get_host_and_port()
-        keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
-        mocked = unittest.mock.patch.dict(os.environ, {**keys, "AWS_ENDPOINT_URL": f"http://{host}:{port}"})
-        mocked.start()
-        self.addCleanup(mocked.stop)
-        self.bucket = boto3.client("s3")
-        self.bucket.create_bucket(Bucket="bucket")
+        exits = contextlib.ExitStack()
+        self.addCleanup(exits.close)
+        self.bucket = exits.enter_context(bucket_server())
 
     def keys(self) -> list[str]:
         return sorted(each["Key"] for each in self.bucket.list_objects_v2(Bucket="bucket")["Contents"])

@@ -47,7 +47,7 @@ class Commands(unittest.TestCase):
         ):
             status, words = run(str(ROOT / command[0]), *command[1:])
             self.assertEqual((status, len(words.splitlines()) < 10), (64, True), words)
-        for option in ("--spawns", "--rounds", "--images", "--requests"):
+        for option in ("--spawns", "--rounds", "--images", "--requests", "--rows"):
             status, words = run(sys.executable, str(ROOT / "Tests" / "Benchmarks" / "run"), option, "0")
             self.assertEqual((status, f"argument {option}: 0 is not 1 or more" in words), (2, True), words)
 

@@ -1,7 +1,7 @@
 """examples/datasets with the libraries that they are for, if these are installed: in .build-tests/datasets, or for this Python.
 
     python3 -m venv .build-tests/datasets
-    .build-tests/datasets/bin/python -m pip install torch numpy Pillow datasets 'ray[data]' scrapy daft
+    .build-tests/datasets/bin/python -m pip install torch numpy Pillow datasets 'ray[data]' scrapy daft webdataset
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Optional, TypeVar
 
 from bulk_runs import allow_robots, forbid
 from origin_process import PATIENCE, Origin
@@ -36,10 +36,16 @@ def counts_of(said: str) -> dict[str, int]:
 Case = TypeVar("Case", bound=Callable[..., Any])
 
 
-def needs(*modules: str) -> Callable[[Case], Case]:
+def lacks(*modules: str) -> Optional[str]:
+    """The reason for a skip, if PYTHON does not have all of them."""
     find = "import importlib.util, sys; sys.exit(any(importlib.util.find_spec(name) is None for name in sys.argv[1:]))"
     is_missing = subprocess.run([PYTHON, "-c", find, *modules]).returncode != 0
-    return unittest.skipIf(is_missing, f"not all of {', '.join(modules)} are installed for {PYTHON}")
+    return f"not all of {', '.join(modules)} are installed for {PYTHON}" if is_missing else None
+
+
+def needs(*modules: str) -> Callable[[Case], Case]:
+    reason = lacks(*modules)
+    return unittest.skipIf(reason is not None, reason or "")
 
 
 class Datasets(unittest.TestCase):
@@ -66,6 +72,17 @@ class Datasets(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr[-5000:])
         return run.stdout
 
+    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+        """Starts Python in the same way, with its output as text."""
+        own = {"XDG_CACHE_HOME": str(self.folder), "HF_HOME": str(self.folder), "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+        log = open(self.folder / "log", "w")
+        self.addCleanup(log.close)
+        run = subprocess.Popen(
+            [PYTHON, *arguments], cwd=self.folder, env={**os.environ, **own}, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        self.addCleanup(run.kill)
+        return run
+
     def evaluated(self, code: str) -> Any:
         """The value that a program in the examples' folder prints as JSON."""
         return json.loads(self.run_python("-c", f"import json, sys; sys.path[:0] = [{str(EXAMPLES)!r}]\n{code}").splitlines()[-1])
@@ -78,12 +95,42 @@ class Datasets(unittest.TestCase):
                 said = self.run_python(str(EXAMPLES / "hf_map.py"), "urls.txt", out, "--size", "60", "--processes", str(processes))
                 self.assertIn(f"{IMAGES} loaded, 1 http, 1 invalidParams", said)
                 rows = self.evaluated(
-                    f"import datasets; rows = datasets.load_from_disk({out!r})\n"
+                    f"import datasets; rows = datasets.load_dataset('parquet', data_dir={out!r}, split='train')\n"
                     "print(json.dumps([[row['url'], row['image'] and [row['image'].format, *row['image'].size], row['error']] for row in rows]))"
                 )
                 expected = [[url, ["JPEG", 60, 45], None] for url in self.urls[:IMAGES]]
                 expected += [[self.urls[-2], None, "http"], [self.urls[-1], None, "invalidParams"]]
                 self.assertEqual(rows, expected)
+
+    @needs("datasets", "PIL")
+    def test_a_run_of_map_goes_on_after_a_kill_and_each_row_is_there_once(self) -> None:
+        urls = [f"{self.origin.url}/image/{n}.png" + "?hold=gate" * (n == 11) for n in range(20)]
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls[:18]))
+        command = [str(EXAMPLES / "hf_map.py"), "urls.txt", "out", "--size", "16", "--file-rows", "5"]
+        run = self.begin(*command)
+        self.origin.command({"do": "await", "gate": "gate", "held": 1})
+        run.kill()
+        run.communicate()
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").glob("*.parquet")), ["000000000-16.parquet", "000000005-16.parquet"])
+        self.origin.command({"do": "release", "gate": "gate"})
+        (self.folder / "out" / "000000010-16.partial").write_bytes(b"PAR1")
+        self.assertEqual(self.run_python(*command).splitlines()[-1], "18 loaded")
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
+        self.assertEqual(self.run_python(*command).splitlines()[-1], "20 loaded", "the list has grown")
+        rows = self.evaluated(
+            "import datasets; rows = datasets.load_dataset('parquet', data_dir='out', split='train')\n"
+            "print(json.dumps([[row['url'], row['image'].format, row['error']] for row in rows]))"
+        )
+        self.assertEqual(rows, [[url, "JPEG", None] for url in urls])
+        asked = [entry["target"] for entry in self.origin.command({"do": "log", "path": "/image"})["exchanges"]]
+        self.assertEqual([asked.count(url[len(self.origin.url) :]) for url in urls[:10]], [1] * 10)
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls[1:]))
+        for others in (command, [*command[:-3], "8", *command[-2:]], [*command[:-1], "4"]):
+            run = self.begin(*others)
+            run.communicate()
+            said = (self.folder / "log").read_text().splitlines()[-1]
+            self.assertRegex(said, r"^hf_map.py: out/0000000\d\d-16.parquet is of another list, --size or --file-rows: use another folder$")
+            (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
 
     @needs("torch", "numpy")
     def test_each_url_becomes_a_tensor_that_may_be_written_or_the_kind_of_its_error(self) -> None:
@@ -204,14 +251,9 @@ class Datasets(unittest.TestCase):
             urls += [f"{slow.url}/image/{n}.png?delay=100" for n in range(60)]
             random.Random(0).shuffle(urls)
             (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
-            own = {"XDG_CACHE_HOME": str(self.folder), "HF_HOME": str(self.folder), "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
-            with open(self.folder / "log", "w") as log:
-                run = subprocess.Popen(
-                    [PYTHON, *command], cwd=self.folder, env={**os.environ, **own}, stdout=subprocess.PIPE, stderr=log, text=True
-                )
-            self.addCleanup(run.kill)
+            run = self.begin(*command)
             for requests in (150, 300, 450):
-                self.origin.command({"do": "await", "requests": requests})
+                self.origin.command({"do": "await", "requests": requests}, patience=10 * PATIENCE)  # Ray has to start.
                 for pid in self.workers():
                     os.kill(pid, signal.SIGKILL)
             said, _ = run.communicate()
@@ -269,6 +311,34 @@ class Datasets(unittest.TestCase):
         )
         self.assertIn("WorkerExited", run.stderr)
         self.assertNotEqual(run.returncode, 0)
+
+    @needs("scrapy")
+    def test_an_item_whose_image_may_pass_comes_again_at_the_end_and_once(self) -> None:
+        dead = f"{self.origin.url}/image/2.png?status=503"
+        flaky = f"{self.origin.url}/image/1.png?fail=3&close=headers"
+        urls = [flaky, dead, *(f"{self.origin.url}/image/{n}.png" for n in range(3, 9)), f"{self.origin.url}/image/9.png?status=404"]
+        (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
+        spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
+        self.run_python(*spider, "-O", "items.jsonl")
+        items = [json.loads(line) for line in (self.folder / "items.jsonl").read_text().splitlines()]
+        images = {item["image_urls"][0]: len(item["images"]) for item in items}
+        self.assertEqual((len(items), images), (len(urls), {url: int("status=" not in url) for url in urls}))
+        self.assertEqual({item["image_urls"][0] for item in items[-2:]}, {flaky, dead}, "they come last")
+        self.assertEqual(self.originals(), {item["images"][0]["path"] for item in items if item["images"]})
+
+    @needs("scrapy")
+    def test_back_pressure_keeps_a_long_list_from_being_under_way_at_once(self) -> None:
+        (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(500)))
+        spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
+        run = self.begin(*spider, "-s", "CONCURRENT_ITEMS=6", "-s", "CONCURRENT_REQUESTS_PER_DOMAIN=100", "-O", "items.jsonl")
+        self.origin.command({"do": "await", "gate": "gate", "held": 6})
+        for _ in range(50):
+            self.origin.command({"do": "release", "gate": "gate", "count": 6})
+            self.origin.command({"do": "await", "gate": "gate", "held": 6})
+        self.assertLessEqual(len(self.origin.command({"do": "log", "path": "/image"})["exchanges"]), 50 * 6 + 6)
+        self.origin.command({"do": "release", "gate": "gate"})
+        run.communicate()
+        self.assertEqual((run.returncode, len((self.folder / "items.jsonl").read_text().splitlines())), (0, 500))
 
     @needs("scrapy", "PIL")
     def test_a_corrupt_image_leaves_no_files(self) -> None:

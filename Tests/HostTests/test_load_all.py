@@ -11,6 +11,8 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Callable, Iterable, Optional, Union
 
@@ -127,6 +129,23 @@ class Lists(unittest.TestCase):
             self.assertLess(worker.stats().requests.received, len(others) + 100)
             self.origin.command({"do": "release", "gate": "gate"})
             self.assertEqual({url for url, _ in outcomes}, set(waiting))
+
+    def test_the_work_for_a_row_does_not_grow_with_the_number_under_way(self) -> None:
+        counts: collections.Counter[str] = collections.Counter()
+        is_done = Future.done
+
+        def done(future: Future[Any]) -> bool:
+            counts["done"] += 1
+            return is_done(future)
+
+        urls = [self.url(f"/image/{n}.png?hold=gate") for n in range(300)]
+        with unittest.mock.patch.object(Future, "done", done), BlockingImageWorker(cache_dir=self.folder, max_per_host=60) as worker:
+            outcomes = worker.load_all(urls, deliver="none", store="none")
+            self.origin.command({"do": "release", "gate": "gate", "count": 1})
+            for ended, _ in enumerate(outcomes, 1):  # One at a time, so that each begins a piece of one row.
+                if ended < len(urls):
+                    self.origin.command({"do": "release", "gate": "gate", "count": 1})
+        self.assertLess(counts["done"], 10 * len(urls))
 
     def test_what_may_pass_is_tried_again_at_the_end(self) -> None:
         rows = [self.url("/image/1.png?fail=1"), self.url("/image/2.png"), self.url("/image/3.png?truncate=20")]

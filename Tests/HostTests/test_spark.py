@@ -1,8 +1,9 @@
 """examples/spark: what an executor does, and all of it on a local cluster with two executor processes, if PySpark and Java are here.
 
-    python3 -m venv .build-tests/spark && .build-tests/spark/bin/python -m pip install 'pyspark[sql]<4'
+    python3 -m venv .build-tests/spark
+    .build-tests/spark/bin/python -m pip install 'pyspark[sql]<4' 'pandas<3' 'pyarrow<22' s3fs 'moto[s3,server]'
 
-PySpark 3.5 needs an older NumPy than the other tests.
+PySpark 3.5 needs older packages than the other tests. SPARK_URLS and SPARK_KILLS are the numbers of rows and of kills.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import collections
 import contextlib
 import importlib.util
+import io
+import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -20,14 +24,18 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator, Mapping
 
 from bulk_runs import allow_robots, forbid
-from origin_process import Origin
+from origin_process import PATIENCE, Origin
 from package import ROOT
+from processes import descendants
+from test_bulk_kills import MENU, command_line, is_worker, urls_by_data_loader
+from test_bulk_remote import HAS_S3, bucket_server
 
 SPARK = ROOT / "examples" / "spark" / "spark_load.py"
 URLS = int(os.environ.get("SPARK_URLS", "10000"))
+KILLS = int(os.environ.get("SPARK_KILLS", "3"))
 sys.path.insert(0, str(SPARK.parent))
 
 import dataframe  # noqa: E402
@@ -147,22 +155,33 @@ class Batches(OnOrigin):
 @unittest.skipIf(importlib.util.find_spec("pyspark") is None, "there is no pyspark here")
 @unittest.skipIf(shutil.which("java") is None, "there is no java here")
 class Spark(OnOrigin):
+    attempts = 4
+    """Of a task. A kill of an executor costs one of each of its tasks."""
+
+    def begin(self, program: str, *more: str) -> subprocess.Popen[str]:
+        """Starts a program on a cluster of two executors. Its output and that of Spark go to files."""
+        settings = {"spark.ui.enabled": "false", "spark.executor.memory": "512m", "spark.task.maxFailures": str(self.attempts)}
+        conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+        own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(SPARK.parent)}
+        with open(self.folder / "said", "w") as said, open(self.folder / "log", "w") as log:
+            command = [*spark_submit(), "--master", "local-cluster[2,1,1024]", *conf, program, *more]
+            run = subprocess.Popen(command, cwd=self.folder, env={**os.environ, **own}, stdout=said, stderr=log, text=True)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        return run
+
     def submit(self, program: str, *more: str, status: int = 0) -> str:
-        cluster = ["--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=512m"]
-        run = subprocess.run(
-            [*spark_submit(), *cluster, program, *more],
-            cwd=self.folder,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(SPARK.parent)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.assertEqual(run.returncode, status, run.stderr[-5000:])
-        return run.stdout + run.stderr
+        run = self.begin(program, *more)
+        said = ((self.folder / "said").read_text() if run.wait() is not None else "") + (self.folder / "log").read_text()
+        plain = "\n".join(line for line in said.splitlines() if " INFO " not in line)
+        self.assertEqual(run.returncode, status, plain[:5000])
+        return said
+
+    def of_load(self, list_name: str, *more: str) -> list[str]:
+        return [str(SPARK), list_name, str(self.out), f"--worker-option={self.cache}", "--partitions", "8", *more]
 
     def load(self, list_name: str, *more: str, status: int = 0) -> str:
-        options = [f"--worker-option={self.cache}", "--partitions", "8", *more]
-        return self.submit(str(SPARK), list_name, str(self.out), *options, status=status)
+        return self.submit(*self.of_load(list_name, *more), status=status)
 
     def image_requests(self) -> int:
         return len(self.origin.command({"do": "log", "path": "/image"})["exchanges"])
@@ -193,12 +212,99 @@ class Spark(OnOrigin):
         self.assertEqual(collections.Counter(name.partition(".")[2] for name in members), dict.fromkeys(("png", "json", "txt"), URLS - 1))
 
         undone = min(self.out.glob("*/00000.json"))
+        undone_rows = json.loads(undone.read_text())["rows"]
         undone.unlink()  # As if the job had been killed before this shard's end.
         before = self.image_requests()
         said = self.load("list.jsonl", "--caption-column", "text", "--shard-size", "300")
-        self.assertIn(f"{URLS - 1} loaded, 1 failed, {URLS - 300} done before", said)
+        self.assertIn(f"{URLS - 1} loaded, 1 failed, {URLS - undone_rows} done before", said)
         self.assertLessEqual(self.image_requests() - before, 301)
         self.assertIn("other settings", self.load("list.jsonl", "--size", "16", status=1))
+
+    def bad_and_good(self, count: int) -> dict[str, str]:
+        """URLs of the origins in turn with their outcomes, written to list.txt."""
+        rows = {}
+        for n in range(count):
+            url, outcome = MENU[n % len(MENU)]
+            port = self.origin.ports[n // len(MENU) % len(self.origin.ports)]
+            rows[(f"http://127.0.0.1:{port}" if url.startswith("/") else "") + url.format(n)] = outcome
+        (self.folder / "list.txt").write_text("".join(f"{url}\n" for url in rows))
+        return rows
+
+    def test_a_job_whose_processes_are_killed_has_each_row_once(self) -> None:
+        rows = self.bad_and_good(URLS)
+        options = ["--worker-option=--retries=0", "--shard-size", "300"]
+        self.attempts += KILLS
+        victims = itertools.cycle([is_worker, is_executor, None])
+        run = self.begin(*self.of_load("list.txt", *options))
+        for victim in itertools.islice(victims, KILLS):
+            self.await_requests(URLS // (KILLS + 2))
+            if victim is None:  # The driver, with all.
+                kill_tree(run.pid)
+                run.wait()
+                run = self.begin(*self.of_load("list.txt", *options))
+            else:
+                os.kill(next(filter(victim, descendants(run.pid))), signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, (self.folder / "log").read_text()[-5000:])
+        lines = ledger(self.out)
+        self.assertEqual(len(lines), len(rows))
+        self.assertEqual({line["url"]: line["outcome"] for line in lines}, rows)
+        self.check_samples({path.name: read_ledgers(path) for path in self.out.iterdir()}, lambda name: (self.out / name).read_bytes())
+        self.assertEqual(list(self.out.glob("*/*.partial")), [])
+        with self.subTest("PyTorch's DataLoader"):
+            loaded = [url for url, outcome in rows.items() if outcome == "loaded"]
+            self.assertEqual(sorted(urls_by_data_loader(self, self.out.glob("*/*.tar"))), sorted(loaded))
+
+    @unittest.skipUnless(HAS_S3, "not all of s3fs, moto[server] and boto3 are installed")
+    def test_a_job_to_a_bucket_that_is_killed_goes_on(self) -> None:
+        with bucket_server() as bucket:
+            rows = self.bad_and_good(1200)
+            self.out = "s3://bucket/set"  # type: ignore[assignment]
+            options = ["--worker-option=--retries=0", "--shard-size", "50", f"--staging={self.folder}/staging"]
+            run = self.begin(*self.of_load("list.txt", *options))
+            while not any(name.endswith(".json") for name in keys_in(bucket)):
+                self.assertIsNone(run.poll(), (self.folder / "log").read_text()[-5000:])
+            kill_tree(run.pid)
+            run.wait()
+            finished = sum(name.endswith(".tar") for name in keys_in(bucket))
+            said = self.load("list.txt", *options)
+            self.assertRegex(said, r"(?m)^\d+ loaded, \d+ failed, [1-9]\d* done before$")
+            names = keys_in(bucket)
+            self.assertGreater(sum(name.endswith(".tar") for name in names), finished)
+
+            def read(name: str) -> bytes:
+                content: bytes = bucket.get_object(Bucket="bucket", Key=f"set/{name}")["Body"].read()
+                return content
+
+            ledgers: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+            for name in names:
+                if name.endswith(".ledger.jsonl"):
+                    ledgers[name.split("/")[1]] += map(json.loads, read(name.partition("/")[2]).splitlines())
+            lines = [line for some in ledgers.values() for line in some]
+            self.assertEqual((len(lines), {line["url"]: line["outcome"] for line in lines}), (len(rows), rows))
+            self.check_samples(ledgers, read)
+            left = [path.name for path in (self.folder / "staging").rglob("*") if path.is_file()]
+            self.assertEqual(set(left), {".lock"})
+
+    def check_samples(self, ledgers: Mapping[str, list[dict[str, Any]]], read: Callable[[str], bytes]) -> None:
+        """Each row that is loaded has one sample, in the tar file and at the place that its line says."""
+        for partition, lines in ledgers.items():
+            by_tar: dict[str, dict[str, str]] = collections.defaultdict(dict)
+            for line in lines:
+                if "key" in line:
+                    by_tar[line["shard"]][line["key"]] = line["url"]
+            for name, expected in by_tar.items():
+                found = []
+                with tarfile.open(fileobj=io.BytesIO(read(f"{partition}/{name}"))) as tar:
+                    for member in tar:
+                        file = tar.extractfile(member)
+                        if member.name.endswith(".json") and file:
+                            found.append((member.name[:-5], json.load(file)["url"]))
+                self.assertEqual(sorted(found), sorted(expected.items()), f"{partition}/{name}")
+
+    def await_requests(self, more: int) -> None:
+        begun = self.origin.command({"do": "counts"})["requests"]
+        for requests in range(min(500, more), more + 1, 500):  # Each wait has a time limit.
+            self.origin.command({"do": "await", "requests": begun + requests}, patience=10 * PATIENCE)  # Spark has to start.
 
     @unittest.skipUnless(all(map(importlib.util.find_spec, ("pandas", "pyarrow"))), "not all of pandas and pyarrow are installed: pyspark[sql]")
     def test_a_column_of_urls_becomes_columns_of_images(self) -> None:
@@ -222,6 +328,26 @@ class Spark(OnOrigin):
 def ledger(out: Path) -> list[dict[str, Any]]:
     """The lines of all shards of all partitions."""
     return [json.loads(line) for path in sorted(out.glob("*/*.ledger.jsonl")) for line in path.read_text().splitlines()]
+
+
+def read_ledgers(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in sorted(folder.glob("*.ledger.jsonl")) for line in path.read_text().splitlines()]
+
+
+def is_executor(pid: int) -> bool:
+    return b"CoarseGrainedExecutorBackend" in command_line(pid)
+
+
+def kill_tree(pid: int) -> None:
+    """Kills the program and all that it has started."""
+    for each in [pid, *descendants(pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+def keys_in(bucket: Any) -> list[str]:
+    pages = bucket.get_paginator("list_objects_v2").paginate(Bucket="bucket")
+    return [each["Key"] for page in pages for each in page.get("Contents", [])]
 
 
 def names_in(path: Path) -> Iterator[str]:

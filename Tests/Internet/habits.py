@@ -28,6 +28,8 @@ class Habit:
     """`answer`, `reset` (the connection, when the request has come) or `ignore` (the request for ever)."""
     size: int = 10_000
     """Bytes of a body, which is a PNG."""
+    files: str = ""
+    """A folder of bodies in place of PNGs. The extension of a file tells its media type: `.html`, or that of an image such as `.jpeg`."""
     disallow: str = ""
     """The start of the paths that robots.txt disallows."""
     crawl_delay: float = 0

@@ -90,6 +90,17 @@ class InternetTests(unittest.TestCase):
         self.assertEqual((seen["web"]["requests"], len(seen["web"]["served"])), (3, 1))
         self.assertEqual(seen["names"]["names"], 5)
 
+    def test_the_bodies_of_a_kind_can_be_files_and_a_path_always_has_the_same_one(self) -> None:
+        (self.folder / "bodies").mkdir()
+        sizes = {1000, 300_000}  # One is larger than the buffer of a socket.
+        for size in sizes:
+            (self.folder / "bodies" / f"{size}.jpeg").write_bytes(bytes(size))
+        internet = self.internet(Habit("good", median=0.01, files=str(self.folder / "bodies")))
+        urls = [f"good-{number % 3}.test/{number}" for number in range(20)]
+        answers = self.get(internet, *urls)
+        self.assertEqual({tuple(answer) for answer in answers.values()}, {(200, size) for size in sizes})
+        self.assertEqual(self.get(internet, *urls), answers)
+
     def test_a_silent_host_answers_nothing(self) -> None:
         internet = self.internet(Habit("silent", does="ignore"))
         answers = self.get(internet, "silent-0.test/1", timeout=0.2)

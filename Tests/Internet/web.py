@@ -12,7 +12,7 @@ import time
 import zlib
 from collections import deque
 from pathlib import Path
-from typing import Any, Deque, Dict, List, Optional
+from typing import Any, Deque, Dict, List, Optional, Union
 
 from habits import Habit
 from loop import Loop
@@ -89,7 +89,7 @@ class Connection:
         self.descriptor = connected.fileno()
         self.host = host
         self.incoming = b""
-        self.outgoing = b""
+        self.outgoing = memoryview(b"")
         self.is_unusable = False
         """Whether the last response is one that the host does not allow to use."""
         self.path: Optional[bytes] = None
@@ -221,7 +221,7 @@ class WebServer:
             self._served.setdefault(connection.socket.getsockname()[0].encode() + path, time.monotonic())
         self._send(connection, choices[zlib.crc32(path) % len(choices)])
 
-    def _send(self, connection: Connection, response: bytes) -> None:
+    def _send(self, connection: Connection, response: Union[bytes, memoryview]) -> None:
         had_more = bool(connection.outgoing)
         try:
             sent = connection.socket.send(response)
@@ -232,7 +232,7 @@ class WebServer:
             return
         if connection.is_unusable:
             connection.host.unusable_bytes += sent
-        connection.outgoing = response[sent:]
+        connection.outgoing = memoryview(response)[sent:]
         if bool(connection.outgoing) != had_more:
             self._loop.watch_for(connection.descriptor, writable=not had_more)
 
@@ -252,8 +252,8 @@ def robots_txt(habit: Habit) -> bytes:
     return head(200, len(text)) + text
 
 
-def head(status: int, length: int, *further: str) -> bytes:
-    lines = [f"HTTP/1.1 {status} {REASONS[status]}", "Content-Type: image/png", f"Content-Length: {length}", *further]
+def head(status: int, length: int, *further: str, media_type: str = "image/png") -> bytes:
+    lines = [f"HTTP/1.1 {status} {REASONS[status]}", f"Content-Type: {media_type}", f"Content-Length: {length}", *further]
     return "\r\n".join([*lines, "Cache-Control: max-age=86400", "", ""]).encode()
 
 
@@ -261,6 +261,14 @@ def responses(habit: Habit) -> List[bytes]:
     """Some responses of a kind of hosts, headers included; a path always gets the same one."""
     if habit.status != 200:
         return [head(habit.status, 0)]
-    bodies = [image("png", Picture(number, size=habit.size))[1].read(0, habit.size) for number in range(PICTURES)]
+    if habit.files:
+        bodies = [(media_type(path), path.read_bytes()) for path in sorted(Path(habit.files).iterdir())]
+    else:
+        pictures = (image("png", Picture(number, size=habit.size))[1] for number in range(PICTURES))
+        bodies = [("image/png", picture.read(0, habit.size)) for picture in pictures]
     further = [f"X-Robots-Tag: {habit.robots_tag}"] if habit.robots_tag else []
-    return [head(200, habit.size, *further) + body for body in bodies]
+    return [head(200, len(body), *further, media_type=kind) + body for kind, body in bodies]
+
+
+def media_type(path: Path) -> str:
+    return "text/html" if path.suffix == ".html" else f"image/{path.suffix[1:]}"

@@ -11,22 +11,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import functools
 import os
-import secrets
 import sys
+import tempfile
 from pathlib import Path
-from typing import Iterator, Optional, Sequence
+from typing import Callable, Iterator, Optional, Sequence
 
 from imageworker import BlockingImageWorker, ImageWorkerError, find_worker
 
 from .choices import arguments
 from .destinations import Destination, remove
-from .failures import hints, printable
 from .ledgers import OF_IMAGE
-from .lists import Problem, Row, rows, shards
+from .lists import Problem, Shard, rows, shards
 from .loads import Loads
 from .passes import Shards
-from .progress import Progress
+from .progress import Progress, hints, printable
 
 
 def check(given: argparse.Namespace) -> None:
@@ -48,17 +48,14 @@ def alone(out: Destination, waits: bool) -> Iterator[str]:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         except BlockingIOError:
             raise Problem(f"another run uses the folder {out.name}") from None
+        # The worker of a run that was killed a moment ago may still save into the folder of that run.
         remove(path for path in out.staging.glob("*.partial") if path.is_dir())
-        # A name that no run had: the worker of one that was killed a moment ago may still save into its own.
-        spool = (out.staging / f"images.{secrets.token_hex(4)}.partial").absolute()
-        spool.mkdir()
-        try:
-            yield str(spool)
-        finally:
-            remove(path for path in out.staging.glob("*.partial") if path.is_dir())
+        with tempfile.TemporaryDirectory(prefix="images.", suffix=".partial", dir=out.staging.absolute()) as spool:
+            yield spool
+        remove(path for path in out.staging.glob("*.partial") if path.is_dir())
 
 
-def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progress) -> None:
+def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progress, list_shards: Callable[[], Iterator[Shard]]) -> None:
     rate = [f"--rate={given.rate}"] if given.rate else []
     # They are strangers' servers: as many connections to each as a browser has.
     with BlockingImageWorker(max_connections_per_host=6, robots=given.robots, arguments=[*rate, *given.worker_option]) as worker:
@@ -66,11 +63,7 @@ def run(given: argparse.Namespace, out: Destination, spool: str, progress: Progr
             worker.stats()
         except (FileNotFoundError, PermissionError) as error:
             raise Problem(f"cannot run {error.filename} ({error.strerror}): set IMAGEWORKER to the path of the worker") from error
-        Loads(worker, Shards(out, given), spool, progress).run(lambda: shards(list_rows(given), given.shard_size))
-
-
-def list_rows(given: argparse.Namespace) -> Iterator[Row]:
-    return rows(given.list, given.url_column, given.caption_column, given.column)
+        Loads(worker, Shards(out, given), spool, progress).run(list_shards)
 
 
 def main(words: Optional[Sequence[str]] = None, waits: bool = False) -> Progress:
@@ -81,18 +74,16 @@ def main(words: Optional[Sequence[str]] = None, waits: bool = False) -> Progress
     except UnicodeEncodeError:
         raise Problem(f"the name of the output folder must be UTF-8 (given: {os.fsencode(given.out)!r})") from None
     check(given)
-    next(list_rows(given), None)  # A list that cannot be read is to leave no folder.
-    out = Destination(given.out, given.staging and Path(given.staging))
+    list_rows = functools.partial(rows, given.list, given.url_column, given.caption_column, given.column)
+    is_empty = next(list_rows(), None) is None  # A list that cannot be read is to leave no folder.
     progress = Progress(sys.stderr or open(os.devnull, "w"))
-    out.prepare()
+    out = Destination(given.out, given.staging and Path(given.staging))
     with alone(out, waits) as spool:
         try:
-            run(given, out, spool, progress)
-        except BaseException:
-            if progress.tried or progress.before:
-                progress.show(hints(find_worker()))
-            raise
-    progress.show(hints(find_worker()) if progress.failed else {})
+            run(given, out, spool, progress, lambda: shards(list_rows(), given.shard_size))
+        finally:
+            if progress.tried or progress.before or is_empty:
+                progress.show(hints(find_worker()) if progress.failed else {})
     return progress
 
 

@@ -34,37 +34,30 @@ def within(low: int, high: int) -> Callable[[str], int]:
 
 
 def arguments(given: Optional[Sequence[str]] = None) -> argparse.Namespace:
-    size, quality, count = within(1, 65535), within(1, 100), within(1, 1_000_000)
-    parser = argparse.ArgumentParser(
-        prog="bulk",
-        description="A list of URLs to a folder or to WebDataset shards of images.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.set_defaults(caption_column=None, rate=None, staging=None, size=[], column=[], want=[], worker_option=[])
-    unsaid: Any = argparse.SUPPRESS  # Of these --help names no default.
+    parser = argparse.ArgumentParser(prog="bulk", description="A list of URLs to a folder or to WebDataset shards of images.")
     add = parser.add_argument
     add("list", help="file, folder, pattern or URL: .csv, .tsv, .jsonl, .parquet, or one URL a line")
     add("out", help="folder to write to, or a URL of fsspec such as s3://bucket/folder; a run that was killed goes on there")
-    add("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files")
+    add("--format", choices=["files", "webdataset"], default="files", help="images and texts in folders, or tar files (default: %(default)s)")
     scaled = "scale to fit into SIZE x SIZE pixels, as JPEG; else images stay as they come; repeatable"
-    add("--size", type=size, action="append", default=unsaid, help=scaled)
-    add("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size")
+    add("--size", type=within(1, 65535), action="append", default=[], help=scaled)
+    add("--fit", choices=["inside", "contain", "cover", "fill"], default="inside", help="how, with --size (default: %(default)s)")
     add("--enlarge", action="store_true", help="enlarge smaller images, with --size; all but inside then have one shape")
-    add("--quality", type=quality, default=90, help="of the JPEGs, with --size")
-    add("--url-column", default="url", help="of a table")
-    add("--caption-column", default=unsaid, help="of a table; without it, images have no captions")
-    add("--column", action="append", default=unsaid, metavar="NAME", help="further column of a table for the metadata; repeatable")
+    add("--quality", type=within(1, 100), default=90, help="of the JPEGs, with --size (default: %(default)s)")
+    add("--url-column", default="url", help="of a table (default: %(default)s)")
+    add("--caption-column", help="of a table; without it, images have no captions")
+    add("--column", action="append", default=[], metavar="NAME", help="further column of a table for the metadata; repeatable")
     wanted = f"property that images must have: {', '.join(WANTS)}; repeatable"
-    add("--want", type=want, action="append", default=unsaid, metavar="NAME=VALUE", help=wanted)
-    add("--rate", default=unsaid, metavar="N/s", help="maximum requests a second and server, such as 0.5/s")
-    add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and the headers of the site allow")
-    add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then")
+    add("--want", type=want, action="append", default=[], metavar="NAME=VALUE", help=wanted)
+    add("--rate", metavar="N/s", help="maximum requests a second and server, such as 0.5/s")
+    add("--robots", choices=["obey", "ignore"], default="obey", help="obey loads what robots.txt and headers allow (default: %(default)s)")
+    add("--passes", type=int, choices=[1, 2], default=2, help="2 tries failed rows again at the end that may succeed then (default: %(default)s)")
     add("--retry-failed", action="store_true", help="try all failed rows of this and of earlier runs again that may succeed now")
-    add("--shard-size", type=count, default=10_000, help="rows of the list for each shard")
-    add("--at-once", type=count, default=20_000, help="maximum number of rows that are read and not done")
-    add("--staging", default=unsaid, metavar="DIR", help="folder for unfinished shards, if OUT is a URL")
+    add("--shard-size", type=within(1, 1_000_000), default=10_000, help="rows of the list for each shard (default: %(default)s)")
+    add("--at-once", type=within(1, 1_000_000), default=20_000, help="maximum number of rows that are read and not done (default: %(default)s)")
+    add("--staging", metavar="DIR", help="folder for unfinished shards, if OUT is a URL")
     add("--keep", action="store_true", help="keep originals in the worker's cache, and take from there what is kept")
-    add("--worker-option", action="append", default=unsaid, metavar="OPTION", help="such as --worker-option=--max-per-host=16")
+    add("--worker-option", action="append", default=[], metavar="OPTION", help="such as --worker-option=--max-per-host=16")
     parsed = parser.parse_args(given)
     parsed.want = dict(parsed.want)
     return parsed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 from pathlib import Path
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from .lists import Problem, file_system
 
@@ -26,48 +27,32 @@ class Destination:
             raise Problem(f"--staging is for an output with a URL; {out} is a folder")
         else:
             self.staging = Path(out)
-
-    def prepare(self) -> None:
         self.staging.mkdir(parents=True, exist_ok=True)
         if self.files:
-            self._do("create the folder", lambda: self.files.makedirs(self.root, exist_ok=True))
+            with self._problems("create the folder"):
+                self.files.makedirs(self.root, exist_ok=True)
 
     def read(self, name: str) -> Optional[bytes]:
         """The content of a file; None if it does not exist."""
-
-        def read() -> Optional[bytes]:
-            try:
-                return bytes(self.files.cat_file(f"{self.root}/{name}")) if self.files else (self.staging / name).read_bytes()
-            except FileNotFoundError:
-                return None
-
-        content: Optional[bytes] = self._do(f"read {name}", read)
-        return content
+        with self._problems(f"read {name}"), contextlib.suppress(FileNotFoundError):
+            return bytes(self.files.cat_file(f"{self.root}/{name}")) if self.files else (self.staging / name).read_bytes()
+        return None
 
     def publish(self, paths: Sequence[Path]) -> None:
         """Moves finished files and folders from the staging folder to the output, the last one last."""
+        for path in paths if self.files else ():
+            names = [f"{path.name}/{name}" for name in sorted(os.listdir(path))] if path.is_dir() else [path.name]
+            with self._problems(f"write {path.name}"):
+                if path.is_dir():
+                    self.files.makedirs(f"{self.root}/{path.name}", exist_ok=True)
+                self.files.put([str(path.parent / name) for name in names], [f"{self.root}/{name}" for name in names])
         if self.files:
-            for path in paths:
-                self._do(f"write {path.name}", lambda: self._put(path))
             remove(paths)
 
-    def tidy(self, shard: str) -> None:
-        """Removes the files of a published shard from the staging folder, after a kill had prevented it."""
-        if self.files:
-            remove(path for path in self.staging.glob(f"{shard}*") if path.suffix != ".partial")
-
-    def _put(self, path: Path) -> None:
-        target = f"{self.root}/{path.name}"
-        if path.is_dir():
-            self.files.makedirs(target, exist_ok=True)
-            names = sorted(os.listdir(path))
-            self.files.put([str(path / name) for name in names], [f"{target}/{name}" for name in names])
-        else:
-            self.files.put_file(str(path), target)
-
-    def _do(self, purpose: str, work: Any) -> Any:
+    @contextlib.contextmanager
+    def _problems(self, purpose: str) -> Iterator[None]:
         try:
-            return work()
+            yield
         except Exception as error:  # Each file system of fsspec has errors of its own.
             raise Problem(f"cannot {purpose} at {self.name}: {error}. If that passes, the same command goes on from here") from error
 

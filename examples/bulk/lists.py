@@ -30,12 +30,8 @@ class Row(NamedTuple):
 
 
 class Shard(NamedTuple):
-    number: int
+    name: str
     rows: Sequence[Row]
-
-    @property
-    def name(self) -> str:
-        return f"{self.number:05}"
 
 
 class Problem(Exception):
@@ -48,9 +44,8 @@ def rows(given: str, url_column: str, caption_column: Optional[str], further_col
     A byte that is not UTF-8 becomes U+FFFD. Another value that is not text is taken as Python writes it: the worker refuses such a URL.
     """
     captions = [caption_column] if caption_column else []
-    name = given
+    name, number = given, -1
     try:
-        number = -1
         for name, open_file in files_of(given):
             for url, *others in lines(name, open_file, [url_column, *captions, *further_columns]):
                 number += 1
@@ -73,10 +68,10 @@ def files_of(given: str) -> Iterator[tuple[str, Callable[[], Any]]]:
         find, open_file, path, is_folder = glob.glob, functools.partial(open, mode="rb"), given, os.path.isdir(given)
         if os.path.exists(path) and not (is_folder or os.path.isfile(path)):
             raise Problem(f"the list {path} must be a file, because it is read more than once")
-    is_pattern = "*" in path and not os.path.exists(path)
-    names = find(f"{glob.escape(path.rstrip('/'))}/*" if is_folder else path) if is_folder or is_pattern else [path]
-    if is_folder or is_pattern:  # Spark and others leave files such as _SUCCESS beside the parts.
-        names = sorted(name for name in names if os.path.basename(name)[:1] not in ("_", "."))
+    names = [path]
+    if is_folder or ("*" in path and not os.path.exists(path)):  # Spark and others leave files such as _SUCCESS beside the parts.
+        found = find(f"{glob.escape(path.rstrip('/'))}/*" if is_folder else path)
+        names = sorted(name for name in found if os.path.basename(name)[:1] not in ("_", "."))
     if not names:
         raise Problem(f"cannot read the list {given}: it has no files")
     for name in names:
@@ -98,17 +93,25 @@ def file_system(url: str) -> tuple[Any, str]:
 
 def text_of(value: Any) -> Optional[str]:
     """The text of a URL or caption. Not a number is how tables write that there is none."""
-    if value is None or (isinstance(value, numbers.Real) and math.isnan(value)):
-        return None
-    return whole(value.decode(errors="replace") if isinstance(value, bytes) else str(value))
+    value = plain(value.decode(errors="replace") if isinstance(value, bytes) else value)
+    return None if value is None else str(value)
 
 
-def whole(text: str) -> str:
-    """The text without halves of surrogate pairs, which JSON may have, and UTF-8 has not."""
-    return text if text.isascii() else HALVES.sub("\ufffd", text)
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it. Not a number is null at any depth, and a date or bytes are text as Python writes them.
 
+    Halves of surrogate pairs, which JSON may have and UTF-8 has not, become U+FFFD.
+    """
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return value if value.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    return list(map(plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
-HALVES = re.compile("[\ud800-\udfff]")
 
 OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 """Compressed lists, by their extensions."""
@@ -116,8 +119,8 @@ OPENERS: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.op
 OTHERS = (".zst", ".zip", ".json", ".arrow", ".feather", ".orc", ".avro", ".xlsx", ".npy", ".npz", ".pkl")
 """Extensions of what is not read, though it may be a list."""
 
-LOOKED_AT = 1000
-"""The number of JSON lines in which columns are looked for: a member without a value may be left out of a line."""
+TABLES: Mapping[str, Mapping[str, Any]] = {".csv": {"strict": True}, ".tsv": {"delimiter": "\t", "quoting": csv.QUOTE_NONE}}
+"""The dialects of tables, by their extensions."""
 
 
 def lines(name: str, open_file: Callable[[], Any], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
@@ -137,12 +140,9 @@ def lines(name: str, open_file: Callable[[], Any], columns: Sequence[str]) -> It
         if b"\0" in content.read(1 << 12):  # As of UTF-16, or compressed without saying so.
             raise Problem(f"{name} is not text in UTF-8: write it in UTF-8, and give a compressed list the extension .gz, .bz2 or .xz")
         content.seek(0)
-        newline = "" if kind in (".csv", ".tsv") else None
-        file = io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace", newline=newline)
-        if kind == ".csv":
-            yield from table_lines(name, csv.DictReader(file, strict=True), columns)
-        elif kind == ".tsv":
-            yield from table_lines(name, csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), columns)
+        file = io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace", newline="" if kind in TABLES else None)
+        if kind in TABLES:
+            yield from table_lines(name, csv.DictReader(file, **TABLES[kind]), columns)
         elif kind in (".jsonl", ".ndjson"):
             yield from json_lines(name, file, columns)
         elif len(columns) > 1:
@@ -160,13 +160,13 @@ def json_lines(name: str, file: Iterable[str], columns: Sequence[str]) -> Iterat
             return value if isinstance(value, (dict, str)) else line
         return line
 
-    objects = map(value_of, file)
-    first = list(itertools.islice(objects, LOOKED_AT))
-    names = dict.fromkeys(member for line in first if isinstance(line, dict) for member in line)
-    if names:
-        check_columns(name, names, columns)
-    for line in itertools.chain(first, objects):
-        yield [line.get(column) for column in columns] if isinstance(line, dict) else [line, *(None for _ in columns[1:])]
+    values = map(value_of, file)
+    first = list(itertools.islice(values, 1000))  # A member without a value may be left out of a line.
+    names = dict.fromkeys(member for value in first if isinstance(value, dict) for member in value)
+    check_columns(name, names or columns, columns)
+    for value in itertools.chain(first, values):
+        row = value if isinstance(value, dict) else {columns[0]: value}
+        yield [row.get(column) for column in columns]
 
 
 def table_lines(name: str, table: csv.DictReader[str], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
@@ -184,30 +184,16 @@ def parquet_lines(name: str, content: Any, columns: Sequence[str]) -> Iterator[S
         import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ModuleNotFoundError:
         raise Problem("a .parquet list needs pyarrow: pip install pyarrow") from None
+
+    def values_of(column: Any) -> Sequence[Any]:  # Text that is not UTF-8 is an error of its row only.
+        if column.type not in (pyarrow.string(), pyarrow.large_string()):
+            return list(column.to_pylist())
+        return [None if value is None else value.decode(errors="replace") for value in column.cast(pyarrow.large_binary()).to_pylist()]
+
     file = pyarrow.parquet.ParquetFile(content)
     check_columns(name, file.schema_arrow.names, columns)
     for batch in file.iter_batches(columns=list(dict.fromkeys(columns))):
-        yield from zip(*(parquet_values(pyarrow, batch.column(column)) for column in columns))
-
-
-def parquet_values(pyarrow: Any, column: Any) -> Sequence[Any]:
-    """The values of a column. Text that is not UTF-8 is an error of its row only."""
-    if column.type not in (pyarrow.string(), pyarrow.large_string()):
-        return list(column.to_pylist())
-    return [None if value is None else value.decode(errors="replace") for value in column.cast(pyarrow.large_binary()).to_pylist()]
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON can hold it. Not a number is null at any depth, and a date or bytes are text as Python writes them."""
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, str):
-        return whole(value)
-    if isinstance(value, numbers.Real):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): plain(member) for name, member in value.items()}
-    return list(map(plain, value)) if isinstance(value, (list, tuple)) else str(value)
+        yield from zip(*(values_of(batch.column(column)) for column in columns))
 
 
 def check_columns(name: str, names: Iterable[str], columns: Sequence[str]) -> None:
@@ -218,7 +204,7 @@ def check_columns(name: str, names: Iterable[str], columns: Sequence[str]) -> No
 
 def shards(list_rows: Iterator[Row], size: int) -> Iterator[Shard]:
     for number, of_shard in itertools.groupby(list_rows, lambda row: row.number // size):
-        yield Shard(number, list(of_shard))
+        yield Shard(f"{number:05}", list(of_shard))
 
 
 def digest(of_rows: Sequence[Row]) -> str:

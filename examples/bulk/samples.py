@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import tarfile
 from pathlib import Path
-from typing import Optional, Sequence, Tuple
+from typing import Sequence, Tuple
 
-
-Part = Tuple[str, bytes]
-"""The extension and the content of a file of a sample."""
+from .ledgers import Record
 
 
 class Files:
@@ -19,26 +17,25 @@ class Files:
         self.path = folder / shard
         self.path.mkdir(exist_ok=True)
 
-    def restore(self, end: int, keys: set[str], earlier: set[str]) -> bool:
-        """Removes what no line is about. Returns whether the samples of `keys`, those of this pass, are there."""
-        found = set()
-        for path in self.path.iterdir():
-            key = path.name.partition(".")[0]
-            found.add(key)
-            if key not in keys and key not in earlier:
+    def restore(self, lines: Sequence[Record], earlier: Sequence[Record]) -> bool:
+        """Removes what no line is about. Returns whether the samples of `lines`, those of this pass, are there."""
+        keys, known = ({line["key"] for line in some if "key" in line} for some in (lines, earlier))
+        found = {path: path.name.partition(".")[0] for path in self.path.iterdir()}
+        for path, key in found.items():
+            if key not in keys and key not in known:
                 path.unlink()
-        return keys <= found
+        return keys <= set(found.values())
 
-    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
-        """Adds a sample. Returns the columns of its place in a tar file."""
+    def add(self, key: str, parts: Sequence[Tuple[str, bytes]]) -> dict[str, int]:
+        """Adds a sample: files by their extensions. Returns the columns of its place in a tar file."""
         for extension, content in parts:
-            with open(os.path.join(self.path, f"{key}.{extension}"), "wb") as file:
+            with open(f"{self.path}/{key}.{extension}", "wb") as file:
                 file.write(content)
         return {}
 
-    def finish(self) -> Optional[Path]:
-        """Returns the finished file or folder; None if there is none."""
-        return self.path
+    def finish(self) -> bool:
+        """Completes the file or folder. Returns whether there is one."""
+        return True
 
 
 class WebDataset:
@@ -49,35 +46,36 @@ class WebDataset:
         self.partial = folder / f"{shard}.{number}.tar.partial"
         if self.path.exists():  # A run was killed after it had finished this file, and before it had finished the shard.
             self.path.rename(self.partial)
-        self.tar = self.partial.open("r+b" if self.partial.exists() else "w+b")
+        self.tar = self.partial.open("ab")
 
-    def restore(self, end: int, keys: set[str], earlier: set[str]) -> bool:
-        """Cuts off what follows `end`, the end of the last sample that a line is about. Returns whether the file has so many bytes."""
-        is_complete = self.tar.seek(0, os.SEEK_END) >= end
-        self.tar.truncate(end if is_complete else 0)
-        self.tar.seek(0, os.SEEK_END)
+    def restore(self, lines: Sequence[Record], earlier: Sequence[Record]) -> bool:
+        """Cuts off what follows the last sample that a line is about. Returns whether the file has so many bytes."""
+        end: int = max((line["tar_offset"] + line["tar_bytes"] for line in lines if "key" in line), default=0)
+        is_complete = self.partial.stat().st_size >= end
+        self.end = end if is_complete else 0
+        self.tar.truncate(self.end)
         return is_complete
 
-    def add(self, key: str, parts: Sequence[Part]) -> dict[str, int]:
+    def add(self, key: str, parts: Sequence[Tuple[str, bytes]]) -> dict[str, int]:
         pieces: list[bytes] = []
         for extension, content in parts:
             pieces += (header(f"{key}.{extension}", len(content)), content, bytes(-len(content) % tarfile.BLOCKSIZE))
-        offset, sample = self.tar.tell(), b"".join(pieces)
+        sample, offset = b"".join(pieces), self.end
         self.tar.write(sample)
         self.tar.flush()
+        self.end += len(sample)
         return {"tar_offset": offset, "tar_bytes": len(sample)}
 
-    def finish(self) -> Optional[Path]:
-        is_empty = self.tar.tell() == 0
+    def finish(self) -> bool:
+        if self.end == 0:  # Readers refuse a tar file without members.
+            self.partial.unlink()
+            return False
         self.tar.write(bytes(2 * tarfile.BLOCKSIZE))
         self.tar.flush()
         os.fsync(self.tar.fileno())
         self.tar.close()
-        if is_empty:  # Readers refuse a tar file without members.
-            self.partial.unlink()
-            return None
         self.partial.rename(self.path)
-        return self.path
+        return True
 
 
 EMPTY = tarfile.TarInfo().tobuf(tarfile.USTAR_FORMAT)

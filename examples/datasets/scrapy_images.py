@@ -10,13 +10,13 @@ import asyncio
 import hashlib
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, List, Optional, Union
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
 import scrapy  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from itemadapter import ItemAdapter  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
-from scrapy.exceptions import DropItem  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
+from scrapy.exceptions import DontCloseSpider, DropItem  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 
 from imageworker import ImageWorker, ImageWorkerError  # noqa: E402
 
@@ -25,7 +25,7 @@ class ImageWorkerPipeline:
     """Takes the settings IMAGES_STORE (a folder), IMAGES_THUMBS, IMAGES_URLS_FIELD and IMAGES_RESULT_FIELD, and names files as Scrapy does.
 
     The originals in `full` are the bytes of the server. The result of an image has the members that Scrapy's has. An image that fails is
-    left out and counted. A fault of the worker ends the crawl.
+    left out and counted. An item with an image that may pass comes again when all others are done. A fault of the worker ends the crawl.
     """
 
     def __init__(self, crawler: Any) -> None:
@@ -35,6 +35,9 @@ class ImageWorkerPipeline:
         self.thumbs: Dict[str, Any] = settings.getdict("IMAGES_THUMBS")
         self.urls_field = settings.get("IMAGES_URLS_FIELD", "image_urls")
         self.result_field = settings.get("IMAGES_RESULT_FIELD", "images")
+        self.again: Optional[List[Any]] = []
+        """The items of the second pass, until it begins."""
+        crawler.signals.connect(self.begin_second_pass, signal=scrapy.signals.spider_idle)
         per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
         self.worker = ImageWorker(max_connections_per_host=per_host, robots="obey", deadline=60)
 
@@ -59,13 +62,28 @@ class ImageWorkerPipeline:
         self.end.cancel()
         await self.worker.close()
 
+    def begin_second_pass(self) -> None:
+        items, self.again = self.again, None
+        if items:  # A response gives back pressure: see `parse` below.
+            self.crawler.engine.crawl(scrapy.Request("data:,", callback=lambda _: iter(items), dont_filter=True))
+            raise DontCloseSpider
+
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
-        results = await asyncio.gather(*map(self.save, adapter.get(self.urls_field, [])))
-        adapter[self.result_field] = [result for result in results if result is not None]
+        urls = adapter.get(self.urls_field, [])
+        results = await asyncio.gather(*map(self.save, urls))
+        errors = [(url, result) for url, result in zip(urls, results) if isinstance(result, ImageWorkerError)]
+        if self.again is not None and any(error.may_pass for _, error in errors):
+            self.again.append(item)
+            raise DropItem("it is tried again when all others are done", log_level="DEBUG")
+        adapter[self.result_field] = [result for result in results if not isinstance(result, ImageWorkerError)]
+        self.crawler.stats.inc_value("imageworker/loaded", len(results) - len(errors))
+        for url, error in errors:
+            self.crawler.stats.inc_value(f"imageworker/{error.kind}")
+            self.crawler.spider.logger.warning("%s: %s", url, error)
         return item
 
-    async def save(self, url: str) -> Optional[Dict[str, Any]]:
+    async def save(self, url: str) -> Union[Dict[str, Any], ImageWorkerError]:
         name = hashlib.sha1(url.encode()).hexdigest()
         thumbs: Any = {}
         for thumb, (width, height) in self.thumbs.items():  # Without enlarging, as Scrapy's.
@@ -82,10 +100,7 @@ class ImageWorkerPipeline:
                     self.crawler.spider.logger.error("the crawl ends: %s", error)
                     asyncio.ensure_future(self.crawler.stop_async())
                 raise DropItem("the crawl has ended", log_level="DEBUG") from error
-            self.crawler.stats.inc_value(f"imageworker/{error.kind}")
-            self.crawler.spider.logger.warning("%s: %s", url, error)
-            return None
-        self.crawler.stats.inc_value("imageworker/loaded")
+            return error
         checksum = hashlib.md5(path.read_bytes()).hexdigest()
         status = "downloaded" if image.cache == "miss" else "cached"
         return {"url": url, "path": str(path.relative_to(self.store)), "checksum": checksum, "status": status}

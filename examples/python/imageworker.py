@@ -3343,6 +3343,7 @@ class BlockingImageWorker:
             await asyncio.gather(*(load(worker, row) for row in some))
 
         begun: list[Future[None]] = []
+        most_begun = 0
         try:
             while True:
                 # A piece has as many rows as loads are in flight: handing over a piece costs more than a load from the cache. If `urls`
@@ -3351,7 +3352,9 @@ class BlockingImageWorker:
                     unended = rows.unended
                     some = rows.take(max(rows.in_flight, 1), not ended.empty())
                     if some:
-                        begun = [future for future in begun if not future.done()]
+                        if len(begun) >= most_begun:  # Not each time: a piece may be one row, and a thousand may be under way.
+                            begun = [future for future in begun if not future.done()]
+                            most_begun = 2 * len(begun) + 100
                         begun.append(self._begin(functools.partial(load_some, some=some)))
                     if rows.unended > unended and ended.empty():
                         continue

@@ -17,7 +17,7 @@ from typing import Any, Sequence
 from partitions import by_origin, load_partition, ship
 
 from bulk.choices import arguments, within
-from bulk.failures import Failures, hints
+from bulk.progress import Failures, hints
 from imageworker import find_worker
 
 
