@@ -20,6 +20,12 @@ static inline avifDecoder *cavif_open(const void *bytes, size_t count, avifDecod
   return decoder;
 }
 
+/// Sets EXIF data without an orientation. The function of libavif has no result before 1.0.
+static inline avifResult cavif_set_exif(avifImage *image, const uint8_t *data, size_t count) {
+  (void)avifImageSetMetadataExif(image, data, count);
+  return image->exif.size == count ? AVIF_RESULT_OK : AVIF_RESULT_OUT_OF_MEMORY;
+}
+
 /// An encoder for `level` 0 (best) to 63, configured as in libheif 1.15, whose file sizes for a quality are known.
 static inline avifEncoder *cavif_encoder(int level, int speed) {
   avifEncoder *encoder = avifEncoderCreate();

@@ -10,6 +10,27 @@ public enum EXIFField: String, Sendable, Hashable, CaseIterable {
 
   public var isPosition: Bool { Self.position.contains(self) }
 
+  /// The number of the field in its directory (CIPA DC-008 sections 4.6.4 to 4.6.8).
+  package var tag: Int {
+    switch self {
+    case .orientation: 274
+    case .make: 271
+    case .model: 272
+    case .artist: 315
+    case .copyright: 33_432
+    case .exposureTime: 33_434
+    case .fNumber: 33_437
+    case .iso: 34_855
+    case .dateTimeOriginal: 36_867
+    case .focalLength: 37_386
+    case .focalLengthIn35mm: 41_989
+    case .lensModel: 42_036
+    case .latitude: 2
+    case .longitude: 4
+    case .altitude: 6
+    }
+  }
+
   package var isText: Bool {
     switch self {
     case .dateTimeOriginal, .make, .model, .lensModel, .artist, .copyright: true

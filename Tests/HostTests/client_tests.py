@@ -341,7 +341,7 @@ class ClientTests:
             saved = self.folder / "large ü.webp"
             outputs = {
                 "large_one": {"transform": {"width": 200, "format": "webp"}, "saveTo": str(saved), "mode": "640"},
-                "Thumb-ü": {"transform": {"width": 40, "height": 40, "fit": "cover", "cornerRadius": 3}, "deliver": "data"},
+                "Thumb-ü": {"transform": {"width": 40, "height": 40, "fit": "cover", "cornerRadius": 3, "metadata": ["iso", "gps"]}, "deliver": "data"},
             }
             answer = program.call("process", **source, outputs=outputs, facts=["digest"], placeholder=True)
             self.test.assertEqual((answer["width"], answer["format"]), (400, "png"), source)

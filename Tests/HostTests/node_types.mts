@@ -105,7 +105,7 @@ export async function loads(worker: ImageWorker, signal: AbortSignal, anyDeliver
     cache: "no-cache",
     store: "memory",
     saveTo: new URL("file:///tmp/cat.jpg"),
-    transform: { width: 256, fit: "cover", crop: { x: 0, y: 0, width: 9, height: 9 }, frames: "all", cornerRadius: 3 },
+    transform: { width: 256, fit: "cover", crop: { x: 0, y: 0, width: 9, height: 9 }, frames: "all", cornerRadius: 3, metadata: ["artist", "gps"] },
     placeholder: true,
     facts: ["digest", "exif", "gps", "perceptualHash"],
     validate: "decode",

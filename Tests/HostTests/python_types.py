@@ -111,7 +111,7 @@ def settings() -> Settings:
 
 
 async def load(worker: ImageWorker) -> None:
-    thumbnail: Transform = {"width": 256, "height": None, "fit": "cover", "corner_radius": 4}
+    thumbnail: Transform = {"width": 256, "height": None, "fit": "cover", "corner_radius": 4, "metadata": ["artist", "gps"]}
     common: LoadParams = {"priority": "high", "timeout": 5.0, "deadline": None}
     image: FileImage = await worker.load(URL, transform=thumbnail, save_to=Path("cat.jpg"), on_event=handle_load)
     path: Path = (await worker.load(URL, **common)).path

@@ -69,19 +69,20 @@ type FocalPoint struct {
 
 // Transform is in protocol/reference.md.
 type Transform struct {
-	Width        int     `json:"width,omitempty"`
-	Height       int     `json:"height,omitempty"`
-	Fit          string  `json:"fit,omitempty"`
-	Enlarge      bool    `json:"enlarge,omitempty"`
-	Rotate       string  `json:"rotate,omitempty"`
-	Crop         any     `json:"crop,omitempty"`
-	Format       string  `json:"format,omitempty"`
-	Quality      int     `json:"quality,omitempty"`
-	Frames       string  `json:"frames,omitempty"`
-	Background   string  `json:"background,omitempty"`
-	Blur         float64 `json:"blur,omitempty"`
-	Grayscale    bool    `json:"grayscale,omitempty"`
-	CornerRadius int     `json:"cornerRadius,omitempty"`
+	Width        int      `json:"width,omitempty"`
+	Height       int      `json:"height,omitempty"`
+	Fit          string   `json:"fit,omitempty"`
+	Enlarge      bool     `json:"enlarge,omitempty"`
+	Rotate       string   `json:"rotate,omitempty"`
+	Crop         any      `json:"crop,omitempty"`
+	Format       string   `json:"format,omitempty"`
+	Quality      int      `json:"quality,omitempty"`
+	Frames       string   `json:"frames,omitempty"`
+	Background   string   `json:"background,omitempty"`
+	Blur         float64  `json:"blur,omitempty"`
+	Grayscale    bool     `json:"grayscale,omitempty"`
+	CornerRadius int      `json:"cornerRadius,omitempty"`
+	Metadata     []string `json:"metadata,omitempty"`
 }
 
 // Want is in protocol/reference.md.

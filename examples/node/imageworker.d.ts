@@ -73,7 +73,13 @@ export interface Transform {
   blur?: number;
   grayscale?: boolean;
   cornerRadius?: number;
+  /** The fields of the EXIF data that the result keeps. Default: none. */
+  metadata?: Metadata[];
 }
+
+export type Metadata =
+  | "dateTimeOriginal" | "make" | "model" | "lensModel" | "exposureTime" | "fNumber" | "iso" | "focalLength"
+  | "focalLengthIn35mm" | "artist" | "copyright" | "gps";
 
 /** The properties that an image must have. A load of another image is rejected with the kind `unwanted`. */
 export interface Want {
@@ -91,7 +97,7 @@ export interface Want {
 /** A file to make of an image. */
 export interface OutputParams {
   transform?: Transform;
-  /** Instead of a transform: the bytes of the image without its metadata. */
+  /** The bytes of the image without its metadata; the transform, if any, has nothing but `metadata`. */
   strip?: boolean;
   /** The quality is lowered until the file fits. */
   maxBytes?: number;

@@ -575,6 +575,11 @@ class FocalPoint(TypedDict):
     y: float
 
 
+Metadata = Literal[
+    "dateTimeOriginal", "make", "model", "lensModel", "exposureTime", "fNumber", "iso", "focalLength", "focalLengthIn35mm", "artist", "copyright", "gps"
+]
+
+
 class Transform(TypedDict, total=False):
     """The worker changes the image in this order: orientation, crop, size, the rest. See "Transforms" in protocol/reference.md."""
 
@@ -591,6 +596,8 @@ class Transform(TypedDict, total=False):
     blur: Optional[float]
     grayscale: Optional[bool]
     corner_radius: Optional[int]
+    metadata: Optional[Sequence[Metadata]]
+    """The fields of the EXIF data that the result keeps. Default: none."""
 
 
 class Want(TypedDict, total=False):
@@ -612,7 +619,7 @@ class OutputParams(TypedDict, total=False):
 
     transform: Optional[Transform]
     strip: Optional[bool]
-    """Instead of a transform: the bytes of the image without its metadata."""
+    """The bytes of the image without its metadata; the transform, if any, has nothing but `metadata`."""
     max_bytes: Optional[int]
     """The quality is lowered until the file fits."""
     min_quality: Optional[int]

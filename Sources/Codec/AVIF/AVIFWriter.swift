@@ -10,8 +10,9 @@ enum AVIFWriter {
   /// - Parameters:
   ///   - pixels: rows of 1 to 4 bands: grey or R G B, plus alpha if their number is even.
   ///   - quality: 1 to 100. From 90 on, chroma is not subsampled.
+  ///   - exif: without an orientation; empty for none.
   static func file(
-    _ pixels: UnsafeMutablePointer<UInt8>, width: Int, height: Int, bands: Int, quality: Int
+    _ pixels: UnsafeMutablePointer<UInt8>, width: Int, height: Int, bands: Int, quality: Int, exif: [UInt8]
   ) throws -> EncodedFile {
     let layout =
       bands < 3 ? AVIF_PIXEL_FORMAT_YUV400 : quality >= 90 ? AVIF_PIXEL_FORMAT_YUV444 : AVIF_PIXEL_FORMAT_YUV420
@@ -27,6 +28,7 @@ enum AVIFWriter {
     image.pointee.transferCharacteristics = avifTransferCharacteristics(AVIF_TRANSFER_CHARACTERISTICS_SRGB)
     image.pointee.matrixCoefficients = avifMatrixCoefficients(AVIF_MATRIX_COEFFICIENTS_BT601)
     try check(fill(image, from: pixels, bands: bands))
+    if !exif.isEmpty { try check(cavif_set_exif(image, exif, exif.count)) }
     var output = avifRWData()
     let result = avifEncoderWrite(encoder, image, &output)
     guard result == AVIF_RESULT_OK, let bytes = output.data else {

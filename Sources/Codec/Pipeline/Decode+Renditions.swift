@@ -76,13 +76,14 @@ extension Decode {
     _ picture: Picture, by rendering: Rendering, _ rendition: Rendition
   ) throws -> (EncodedFile, quality: Int?) {
     let (format, isLossless, quality) = (rendering.format, rendering.isLossless, rendering.transform.quality)
+    let exif = rendering.exif
     guard let maxBytes = rendition.maxBytes else {
-      return (try picture.encoded(format, quality: quality, isLossless: isLossless), nil)
+      return (try picture.encoded(format, quality: quality, isLossless: isLossless, exif: exif), nil)
     }
     // Encoded more than once.
     let kept = try picture.inMemory()
     let file = try rendition.encoded(format, maxBytes, mayBeLossless: isLossless) {
-      try kept.encoded(format, quality: $0, isLossless: $0 == nil)
+      try kept.encoded(format, quality: $0, isLossless: $0 == nil, exif: exif)
     }
     guard let file else { throw DecodeError.unsupportedFormat("the file cannot be encoded") }
     return file

@@ -52,7 +52,8 @@ struct Decode {
       let first = try picture.extracted(x: 0, y: 0, width: geometry.width, height: geometry.height)
       decoded.placeholder = try Placeholder(of: first)
     }
-    let file = try picture.encoded(rendering.format, quality: transform.quality, isLossless: rendering.isLossless)
+    let file = try picture.encoded(
+      rendering.format, quality: transform.quality, isLossless: rendering.isLossless, exif: rendering.exif)
     try output?.write(file.bytes)
     decoded.bytes = file.bytes.count
     decoded.format = rendering.format

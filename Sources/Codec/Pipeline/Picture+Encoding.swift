@@ -4,12 +4,20 @@ internal import CodecSandbox
 internal import ImageCodec
 
 extension Picture {
-  /// Encodes the picture without metadata. A JPEG is not progressive, and its chroma is subsampled below quality 90.
+  /// Encodes the picture. A JPEG is not progressive, and its chroma is subsampled below quality 90.
   ///
   /// - Parameters:
   ///   - quality: nil for the format's default.
   ///   - isLossless: whether a WebP or JPEG XL is lossless and ignores the quality.
-  func encoded(_ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false) throws -> EncodedFile {
+  ///   - exif: the only metadata of the file, for formats that hold any.
+  func encoded(
+    _ format: ImageFormat, quality: Int? = nil, isLossless: Bool = false, exif: [UInt8] = []
+  ) throws -> EncodedFile {
+    if format == .avif { return try avif(quality: quality ?? format.usualQuality, exif) }
+    return try encoded(format, quality: quality, isLossless: isLossless).with(exif: exif, format)
+  }
+
+  private func encoded(_ format: ImageFormat, quality: Int?, isLossless: Bool) throws -> EncodedFile {
     if format == .jpeg { return try jpeg(quality: quality ?? format.usualQuality) }
     if format == .png, let file = try png() { return file }
     if format == .webp, !isLossless, !isAnimation {
@@ -17,7 +25,6 @@ extension Picture {
       try forEachRows { writer.write($0) }
       return try writer.finish(quality: quality ?? format.usualQuality)
     }
-    if format == .avif { return try avif(quality: quality ?? format.usualQuality) }
     var bytes: UnsafeMutableRawPointer?
     var count = 0
     let quality = Int32(quality ?? format.usualQuality)
@@ -52,7 +59,7 @@ extension Picture {
     return encode(pointer)
   }
 
-  private func avif(quality: Int) throws -> EncodedFile {
+  private func avif(quality: Int, _ exif: [UInt8]) throws -> EncodedFile {
     let pixels = try Raster(width: width, height: height, channels: bands)
     var place = pixels.base
     try forEachRows { row in
@@ -60,7 +67,8 @@ extension Picture {
       place += row.count
     }
     return try AVIFWriter.file(
-      pixels.base.assumingMemoryBound(to: UInt8.self), width: width, height: height, bands: bands, quality: quality)
+      pixels.base.assumingMemoryBound(to: UInt8.self), width: width, height: height, bands: bands, quality: quality,
+      exif: exif)
   }
 
   /// Nil if the picture is too large to be compressed at once.

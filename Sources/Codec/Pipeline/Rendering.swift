@@ -26,6 +26,12 @@ struct Rendering {
     transform.quality == nil && geometry.keepsPixels && transform.blur == 0 && source.isArtwork
   }
 
+  /// The EXIF data of the file: the fields that it keeps. Empty without any.
+  var exif: [UInt8] {
+    let kept = transform.metadata
+    return kept.isEmpty ? [] : EXIFWriter.data(source.exif().filter { kept.contains($0.key) })
+  }
+
   func picture() throws -> Picture { try frames > 1 ? animation() : still() }
 
   /// The first frame.

@@ -12,7 +12,7 @@ extension Source {
   }
 
   /// The fields of the EXIF data. Empty without such data.
-  private func exif() -> [EXIFField: EXIFValue] {
+  func exif() -> [EXIFField: EXIFValue] {
     format == .heic ? EXIFReader.read(picture.exif, Set(EXIFField.allCases)) : input.exif(format)
   }
 
@@ -53,12 +53,10 @@ extension Input {
 
   /// The fields of the EXIF data that libavif returns, or that are at a known place of the file.
   fileprivate func exif(_ format: ImageFormat) -> [EXIFField: EXIFValue] {
-    let fields = Set(EXIFField.allCases)
     switch format {
-    case .jpeg, .png, .webp, .tiff:
-      return ImageHeader.exifStart(self, format: format).map { EXIFReader.read(self, at: $0, fields) } ?? [:]
-    case .avif: return EXIFReader.read(AVIFReader.exif(of: self), fields)
-    case .heic, .gif, .bmp, .ico, .svg, .jxl, .jp2: return [:]
+    case .jpeg, .png, .webp, .tiff: EXIFReader.read(file: self, format)
+    case .avif: EXIFReader.read(AVIFReader.exif(of: self), Set(EXIFField.allCases))
+    case .heic, .gif, .bmp, .ico, .svg, .jxl, .jp2: [:]
     }
   }
 }

@@ -174,10 +174,7 @@ final class Input {
 extension Input: ByteSource {
   var count: Int { bytes.count }
 
-  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
-    guard offset >= 0, offset < bytes.count, count > 0 else { return [] }
-    return ArraySlice(bytes[offset..<(offset + min(count, bytes.count - offset))])
-  }
+  func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> { bytes.bytes(at: offset, count: count) }
 }
 
 /// Files that contain a file of another format: an icon with a PNG, or a bitmap with a JPEG or a PNG as its pixels.

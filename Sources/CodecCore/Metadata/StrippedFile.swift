@@ -1,17 +1,16 @@
 internal import CDeflate
 package import ImageCodec
 
-/// The file of an image without its metadata: EXIF but for the orientation, XMP, IPTC, comments, and bytes after the
-/// image. The pixels, the colour profile and the animation are copied as they are.
+/// The file of an image without its metadata: EXIF, XMP, IPTC, comments, and bytes after the image. It can have other
+/// EXIF data. The pixels, the colour profile and the animation are copied as they are.
 package enum StrippedFile {
   /// Whether the metadata of files of this format can be removed.
   package static func supports(_ format: ImageFormat) -> Bool { [.jpeg, .png, .webp].contains(format) }
 
-  /// - Parameter orientation: that of the file, 1 to 8, as EXIF tells it.
+  /// - Parameter exif: at most 64,000 bytes; empty for none.
   package static func make(
-    _ file: UnsafeRawBufferPointer, _ format: ImageFormat, orientation: Int
+    _ file: UnsafeRawBufferPointer, _ format: ImageFormat, exif: [UInt8]
   ) throws(DecodeError) -> EncodedFile {
-    let exif = orientation == 1 ? [] : EXIFReader.data(orientation: orientation)
     let bytes: [UInt8]
     switch format {
     case .jpeg: bytes = try jpeg(file, exif)
@@ -27,7 +26,8 @@ package enum StrippedFile {
   private static func jpeg(_ file: UnsafeRawBufferPointer, _ exif: [UInt8]) throws(DecodeError) -> [UInt8] {
     var result: [UInt8] = [0xFF, 0xD8]
     let content = exif.isEmpty ? [] : Array("Exif\0\0".utf8) + exif
-    let segment = content.isEmpty ? [] : [0xFF, 0xE1, 0, UInt8(content.count + 2)] + content
+    let length = content.count + 2
+    let segment = content.isEmpty ? [] : [0xFF, 0xE1, UInt8(length >> 8), UInt8(length & 255)] + content
     var isFirst = true
     var position = 2
     while let marker = JPEGScreening.nextMarker(in: file, from: &position) {
@@ -103,7 +103,7 @@ package enum StrippedFile {
   private static let shownParts = Set(["VP8X", "VP8 ", "VP8L", "ALPH", "ICCP", "ANIM", "ANMF"])
 
   private static func webp(_ file: UnsafeRawBufferPointer, _ exif: [UInt8]) -> [UInt8] {
-    var body: [UInt8] = []
+    var body = exif.isEmpty ? [] : extendedHeader(of: file)
     let length = Int(UInt32(littleEndian: file.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
     let whole = UnsafeRawBufferPointer(rebasing: file[..<min(file.count, 8 + length)])
     var seen = Set<String>()
@@ -116,9 +116,20 @@ package enum StrippedFile {
       guard chunk.name == "VP8X", !chunk.content.isEmpty else { continue }
       body[start + 8] = body[start + 8] & ~(exifFlag | xmpFlag) | (exif.isEmpty ? 0 : exifFlag)
     }
-    // Only an extended file can have an orientation.
     if !exif.isEmpty { body += Array("EXIF".utf8) + little(UInt32(exif.count)) + exif }
     return Array("RIFF".utf8) + little(UInt32(body.count + 4)) + Array("WEBP".utf8) + body
+  }
+
+  /// The first chunk of an extended file (section 2.7), if the file is a simple one.
+  private static func extendedHeader(of file: UnsafeRawBufferPointer) -> [UInt8] {
+    var chunks = WebPChunks(of: file)
+    guard let first = chunks.next(), first.name != "VP8X",
+      let header = try? ImageHeader.read(file, format: .webp), let width = header.width, let height = header.height
+    else { return [] }
+    // Lossless data has the flag after 14 bits for each side.
+    let hasAlpha = first.name == "VP8L" && first.content.count > 4 && file[first.content.lowerBound + 4] & 0x10 != 0
+    let sides = [width - 1, height - 1].flatMap { little(UInt32($0)).prefix(3) }
+    return Array("VP8X".utf8) + little(10) + [exifFlag | (hasAlpha ? 0x10 : 0), 0, 0, 0] + sides
   }
 
   /// A frame of an animation, without unknown chunks.
@@ -137,9 +148,9 @@ package enum StrippedFile {
   private static func little(_ number: UInt32) -> [UInt8] { withUnsafeBytes(of: number.littleEndian) { Array($0) } }
 }
 
-extension EXIFReader {
-  /// EXIF data with nothing but an orientation (CIPA DC-008, section 4.6.2): a big-endian TIFF with one field.
-  fileprivate static func data(orientation: Int) -> [UInt8] {
-    Array("MM\0*".utf8) + [0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, UInt8(orientation), 0, 0, 0, 0, 0, 0]
+extension EncodedFile {
+  /// The file with EXIF data, unless that is empty. The format must be one of `StrippedFile`.
+  package func with(exif: [UInt8], _ format: ImageFormat) throws(DecodeError) -> EncodedFile {
+    exif.isEmpty ? self : try StrippedFile.make(bytes, format, exif: exif)
   }
 }

@@ -45,7 +45,7 @@ enum PlainImage {
       guard try picture.canBeFile(of: file.bytes), var rows = try picture.scaled(by: reader).map(picture.finished),
         !(request.wantsPlaceholder && picture.isFlattened(rows)),
         try addPlaceholder(of: &rows, request, to: &decoded),
-        let encoded = try encode(rows, as: picture.format, request.transform, quality: request.transform.quality)
+        let encoded = try encode(rows, of: picture, picture.exif(of: file.bytes), quality: request.transform.quality)
       else { return nil }
       try output?.write(encoded.bytes)
       (decoded.width, decoded.height) = (picture.geometry.width, picture.geometry.height)
@@ -110,7 +110,8 @@ enum PlainImage {
           decoded.placeholder = picture.isFlattened(finished) ? nil : try Placeholder(of: finished)
           return decoded.placeholder != nil
         }
-        files[step.index] = try encode(finished, of: picture, parts[step.index].rendition)
+        files[step.index] = try encode(
+          finished, of: picture, picture.exif(of: file.bytes), parts[step.index].rendition)
         return files[step.index] != nil
       }
       guard isMade else { return false }
@@ -129,17 +130,22 @@ enum PlainImage {
   }
 
   private static func encode(
-    _ rows: PixelRows, of picture: PlainPicture, _ rendition: Rendition
+    _ rows: PixelRows, of picture: PlainPicture, _ exif: [UInt8], _ rendition: Rendition
   ) throws -> (file: EncodedFile, quality: Int?)? {
-    let transform = rendition.transform
     guard let maxBytes = rendition.maxBytes else {
-      return try encode(rows, as: picture.format, transform, quality: transform.quality).map { ($0, nil) }
+      return try encode(rows, of: picture, exif, quality: rendition.transform.quality).map { ($0, nil) }
     }
     // Encoded more than once.
     let kept = try rows.inMemory()
     return try rendition.encoded(picture.format, maxBytes, mayBeLossless: false) {
-      try encode(kept, as: picture.format, transform, quality: $0)
+      try encode(kept, of: picture, exif, quality: $0)
     }
+  }
+
+  private static func encode(
+    _ rows: PixelRows, of picture: PlainPicture, _ exif: [UInt8], quality: Int?
+  ) throws -> EncodedFile? {
+    try encode(rows, as: picture.format, picture.request.transform, quality: quality)?.with(exif: exif, picture.format)
   }
 
   /// Nil if the image has samples or frames that need other libraries.
@@ -209,6 +215,13 @@ private struct PlainPicture {
     try geometry.check(for: format)
     let isPalette = request.format == .png && PNGReader.hasPalette(source)
     return !(format == .webp && isPalette && geometry.keepsPixels && request.transform.quality == nil)
+  }
+
+  /// The EXIF data of the file: the fields that it keeps. Empty without any.
+  func exif(of source: UnsafeRawBufferPointer) -> [UInt8] {
+    let kept = request.transform.metadata
+    if kept.isEmpty { return [] }
+    return EXIFWriter.data(EXIFReader.read(file: source, request.format).filter { kept.contains($0.key) })
   }
 
   /// The requested part in its final size, as it is stored. Nil if resizing takes much memory.

@@ -67,11 +67,16 @@ extension Rendition {
     return best
   }
 
-  /// The file of an image without its metadata, if it fits.
+  /// The file of an image without its metadata but for the orientation and the fields to keep, if it fits.
   package func stripped(
     _ file: UnsafeRawBufferPointer, _ format: ImageFormat, orientation: Int
   ) throws -> EncodedFile {
-    let stripped = try StrippedFile.make(file, format, orientation: orientation)
+    var fields: [EXIFField: EXIFValue] = [:]
+    if !transform.metadata.isEmpty {
+      fields = EXIFReader.read(file: file, format).filter { transform.metadata.contains($0.key) }
+    }
+    if orientation != 1 { fields[.orientation] = .number(Double(orientation)) }
+    let stripped = try StrippedFile.make(file, format, exif: EXIFWriter.data(fields))
     if let maxBytes, stripped.bytes.count > maxBytes { throw tooLarge(stripped.bytes.count, maxBytes) }
     return stripped
   }

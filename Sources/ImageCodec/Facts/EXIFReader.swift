@@ -6,6 +6,11 @@ package struct EXIFReader {
   private var reader: HeaderReader
   private let start: Int
 
+  /// The fields of a JPEG, PNG, WebP or TIFF, whose EXIF data is at a known place of the file.
+  package static func read(file: any ByteSource, _ format: ImageFormat) -> [EXIFField: EXIFValue] {
+    ImageHeader.exifStart(file, format: format).map { read(file, at: $0, Set(EXIFField.allCases)) } ?? [:]
+  }
+
   private init(_ source: any ByteSource, at offset: Int) {
     reader = HeaderReader(source)
     let hasMark = (try? reader.bytes(offset, count: EXIF.mark.count)) == EXIF.mark
@@ -36,11 +41,10 @@ package struct EXIFReader {
     guard let main = try? TIFFDirectory(&reader, fileStart: start) else { return [:] }
     var values: [EXIFField: EXIFValue] = [:]
     let first = entries(of: main)
-    values[.orientation] = number(first[274], in: main).flatMap { 1...8 ~= $0 ? .number($0) : nil }
-    values[.make] = text(first[271], in: main)
-    values[.model] = text(first[272], in: main)
-    values[.artist] = text(first[315], in: main)
-    values[.copyright] = text(first[33_432], in: main)
+    values[.orientation] = number(first[EXIFField.orientation.tag], in: main).flatMap {
+      1...8 ~= $0 ? .number($0) : nil
+    }
+    for field in [EXIFField.make, .model, .artist, .copyright] { values[field] = text(first[field.tag], in: main) }
     if let camera = directory(first[34_665], of: main) { addCamera(camera, to: &values) }
     if let position = directory(first[34_853], of: main) { addPosition(position, to: &values) }
     return values
@@ -48,18 +52,14 @@ package struct EXIFReader {
 
   private mutating func addCamera(_ camera: TIFFDirectory, to values: inout [EXIFField: EXIFValue]) {
     let entries = entries(of: camera)
-    let numbers: [(EXIFField, Int)] = [
-      (.exposureTime, 33_434), (.fNumber, 33_437), (.iso, 34_855), (.focalLength, 37_386),
-      (.focalLengthIn35mm, 41_989),
-    ]
     // Zero means unknown in these fields.
-    for (field, tag) in numbers {
-      guard let number = number(entries[tag], in: camera), number > 0 else { continue }
+    for field in [EXIFField.exposureTime, .fNumber, .iso, .focalLength, .focalLengthIn35mm] {
+      guard let number = number(entries[field.tag], in: camera), number > 0 else { continue }
       values[field] = .number(number)
     }
-    values[.lensModel] = text(entries[42_036], in: camera)
-    let (date, offset) = (bytes(entries[36_867], in: camera), bytes(entries[36_881], in: camera))
-    values[.dateTimeOriginal] = Self.date(date, offset: offset).map { .text($0) }
+    values[.lensModel] = text(entries[EXIFField.lensModel.tag], in: camera)
+    let date = bytes(entries[EXIFField.dateTimeOriginal.tag], in: camera)
+    values[.dateTimeOriginal] = Self.date(date, offset: bytes(entries[36_881], in: camera)).map { .text($0) }
   }
 
   private mutating func addPosition(_ position: TIFFDirectory, to values: inout [EXIFField: EXIFValue]) {

@@ -14,6 +14,13 @@ extension [UInt8]: ByteSource {
   }
 }
 
+extension UnsafeRawBufferPointer: ByteSource {
+  public func bytes(at offset: Int, count: Int) -> ArraySlice<UInt8> {
+    guard offset >= 0, offset < self.count, count > 0 else { return [] }
+    return ArraySlice(self[offset..<(offset + Swift.min(count, self.count - offset))])
+  }
+}
+
 /// Reads numbers from a source at checked offsets, through a window, so that a file is read in few small pieces.
 ///
 /// An offset beyond the end is the error `cut`, never a trap. 64-bit offsets from the file must go through

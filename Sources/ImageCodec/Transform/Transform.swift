@@ -71,10 +71,14 @@ public struct Transform: Sendable, Hashable {
   public var isGrayscale = false
   /// The radius in pixels of the result; 0 means no rounding. It is limited to half of the shorter side.
   public var cornerRadius = 0
+  /// The fields of the image's EXIF data that the result keeps, some of `metadataFields`.
+  public var metadata: Set<EXIFField> = []
 
   /// The transform with the defaults: it only orients the image and encodes it again.
   public init() {}
 
+  /// All fields but the orientation, because the pixels are upright.
+  public static let metadataFields = EXIFField.allCases.filter { $0 != .orientation }
   public static let sides = 1...65_535
   public static let qualities = 1...100
   public static let blurs = 0.0...250.0
@@ -98,6 +102,9 @@ extension ImageFormat {
 
   /// Whether a file in this format can be made smaller by a lower quality.
   package var hasQuality: Bool { ![.png, .gif].contains(self) }
+
+  /// Whether a result in this format can have metadata.
+  package var holdsMetadata: Bool { [.jpeg, .png, .webp, .avif].contains(self) }
 
   /// The maximum side of an image in this format.
   package var maxSide: Int {
@@ -152,6 +159,10 @@ extension Transform {
     if let format { add("format", format.rawValue) }
     if let quality, !isUsual(quality) { add("quality", "\(quality)") }
     if frames != .first { add("frames", frames.rawValue) }
+    if !metadata.isEmpty {
+      let names = Self.metadataFields.filter(metadata.contains).map(\.rawValue)
+      add("metadata", names.joined(separator: ":"))
+    }
     return text
   }
 
@@ -223,6 +234,10 @@ extension Transform {
     case "frames":
       guard let frames = Frames(rawValue: String(value)) else { return false }
       self.frames = frames
+      return true
+    case "metadata":
+      let names = value.split(separator: ":", omittingEmptySubsequences: false)
+      metadata = Set(Self.metadataFields.filter { names.contains(Substring($0.rawValue)) })
       return true
     default: return false
     }

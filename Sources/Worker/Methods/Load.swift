@@ -71,6 +71,9 @@ enum LoadParameters {
     if request.delivery == .pixels, transform?.frames == .all {
       throw params.refusal(of: "transform.frames", "must not be all with deliver pixels")
     }
+    if request.delivery == .pixels, transform?.metadata.isEmpty == false {
+      throw params.refusal(of: "transform.metadata", "must not be given with deliver pixels")
+    }
     let outputs = try OutputParameters.read(params)
     if outputs != nil { try deliverOnlyOutputs(of: &request, params) }
     request.processing = .asked(

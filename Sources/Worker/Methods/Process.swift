@@ -137,8 +137,11 @@ enum OutputParameters {
     let transform = try TransformParameters.read(params) ?? Transform()
     var rendition = Rendition(transform: transform)
     if try params.flag("strip") == true {
-      for name in ["transform", "minQuality"] where params.has(name) {
-        throw params.refusal(of: name, "must not be given with strip")
+      if params.has("minQuality") { throw params.refusal(of: "minQuality", "must not be given with strip") }
+      var kept = Transform()
+      kept.metadata = transform.metadata
+      guard !params.has("transform") || transform == kept && !kept.metadata.isEmpty else {
+        throw params.refusal(of: "transform", "must have metadata and nothing else with strip")
       }
       rendition.isStripped = true
     }

@@ -5,7 +5,7 @@ internal import LineRPC
 enum TransformParameters {
   private static let known = [
     "width", "height", "fit", "enlarge", "rotate", "crop", "format", "quality", "frames", "background", "blur",
-    "grayscale", "cornerRadius",
+    "grayscale", "cornerRadius", "metadata",
   ]
 
   /// The transform, or nil if the request has none. Errors name a member by its path, such as `transform.width`.
@@ -28,7 +28,19 @@ enum TransformParameters {
     transform.blur = try params.number("blur", in: Transform.blurs) ?? 0
     transform.isGrayscale = try params.flag("grayscale") ?? false
     transform.cornerRadius = try params.integer("cornerRadius", in: 0...Transform.sides.upperBound) ?? 0
+    try readMetadata(params, into: &transform)
     return transform
+  }
+
+  /// The names are those of the facts.
+  private static func readMetadata(_ params: Parameters, into transform: inout Transform) throws(RPCError) {
+    let fields = Transform.metadataFields.filter { !$0.isPosition }
+    guard let names = try params.names("metadata", among: fields.map(\.rawValue) + ["gps"]) else { return }
+    if let format = transform.format, !format.holdsMetadata {
+      throw params.refusal(of: "metadata", "can be written to jpeg, png, webp and avif, and not to \(format.rawValue)")
+    }
+    transform.metadata = Set(fields.filter { names.contains($0.rawValue) })
+    if names.contains("gps") { transform.metadata.formUnion(EXIFField.position) }
   }
 
   /// Refuses a fit that has no effect, since it needs a box.

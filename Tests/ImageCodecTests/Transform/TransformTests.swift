@@ -80,6 +80,7 @@ struct TransformTests {
       transform { $0.frames = .all }, transform { $0.background = 0 }, transform { $0.quality = 81 },
       transform { $0.quality = 80 },
       transform { $0.format = .avif }, transform { $0.blur = 0.1 }, transform { $0.isGrayscale = true },
+      transform { $0.metadata = [.iso] }, transform { $0.metadata = [.iso, .make] },
       transform { $0.cornerRadius = 1 }, transform { $0.crop = .init(x: 0, y: 0, width: 1, height: 1) },
     ]
     #expect(Set(different.map(\.canonical)).count == different.count)
