@@ -111,8 +111,10 @@ class Tarball(unittest.TestCase):
 
     def test_each_library_has_its_licence(self) -> None:
         notices = unpacked() / "notices"
-        packages = {line.split()[0] for line in (notices / "PACKAGES.txt").read_text().splitlines()}
-        self.assertEqual(packages, {path.stem for path in notices.glob("*.txt")} - {"PACKAGES", "LEFT-OUT"})
+        lines = (notices / "PACKAGES.txt").read_text().splitlines()
+        packages = {line.split()[0] for line in lines}
+        statements = {path.name for path in notices.glob("*.txt")} - {"PACKAGES.txt", "LEFT-OUT.txt"}
+        self.assertEqual({line.split()[-1] for line in lines}, statements)
         owners = {"ca-certificates", "fonts-dejavu-core", "swift"}
         for file in objects()[len(BINARIES) :]:
             found = {line.partition(":")[0] for line in run("dpkg-query", "--search", f"*/{file.name}").splitlines()}
