@@ -16,7 +16,7 @@ public struct DecoderFailure: Sendable {
   /// The format of the image in decoding; nil if the process was starting or idle.
   public let format: ImageFormat?
   let cause: Cause
-  /// The text of the process about its start.
+  /// The text that the process wrote about its start.
   let text: String?
   /// The status of wait(2), once the process has been reaped.
   var status: Int32?

@@ -95,8 +95,8 @@ final class DecoderProcess {
 
   deinit { if let messages { close(messages) } }
 
-  /// What the parent, or the dynamic linker, has written to standard error during the start, for the first call; nil if
-  /// that is nothing.
+  /// The last line that the parent, or the dynamic linker, has written to standard error during the start; nil if there
+  /// is none, and after the first call.
   func takeMessage() -> String? {
     guard let messages else { return nil }
     defer { close(messages) }
