@@ -5,19 +5,23 @@
 
 LIBRARY is hf, torch, ray or scrapy; the default is all. A figure is the time of a run with all images less that of a run with a few: what
 an image takes, without the start of the library. The processor time is that of all processes, the server's aside. That of Ray is not known,
-because its daemon takes away the times of the processes that it ends.
+because its daemon takes away the times of the processes that it ends. A run that does not deliver all images gives no figure.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Dict, List, Tuple
+
+import pyarrow.ipc  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 sys.dont_write_bytecode = True
 
@@ -59,7 +63,8 @@ def commands(names: str, out: str) -> Dict[str, Dict[str, List[str]]]:
     }
 
 
-def cost(command: List[str], directory: Path) -> Cost:
+def cost(command: List[str], directory: Path) -> Tuple[Cost, str]:
+    """Also what the command says."""
     own = {name: str(directory) for name in ("XDG_CACHE_HOME", "HF_HOME")}  # Not TMPDIR: the names of Ray's sockets would be too long.
     own.update(SCRAPY_SETTINGS_MODULE="scrapy_settings", PYTHONPATH=str(PEERS))
     environment = {**plain_environment(), **own, "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -74,7 +79,18 @@ def cost(command: List[str], directory: Path) -> Cost:
     if run.returncode != 0:
         raise RuntimeError(f"{' '.join(command[:3])} failed: {run.stderr[-2000:]}")
     wall, processor = map(float, run.stdout.split())
-    return wall, processor
+    return (wall, processor), run.stderr
+
+
+def delivered(library: str, out: Path, said: str) -> int:
+    """The number of images in the output: in the files, or in the batches of PyTorch."""
+    if library == "torch":
+        return sum(map(int, re.findall(r"^(\d+) loaded", said, re.MULTILINE)))
+    if library == "scrapy":
+        return len(list(out.glob("thumbs/small/*.jpg")))
+    tables = [pyarrow.parquet.read_table(path, columns=["image"]) for path in out.glob("*.parquet")]
+    tables += [pyarrow.ipc.open_stream(path).read_all() for path in out.glob("*.arrow")]
+    return sum(len(table["image"]) - int(table["image"].null_count) for table in tables)
 
 
 def main() -> None:
@@ -99,10 +115,11 @@ def main() -> None:
                     costs = []
                     for count in (FEW, given.images):
                         directory = workspace.fresh(f"{library}-{way}")
-                        costs.append(cost(commands(str(lists / f"{count}.txt"), str(directory / "out"))[library][way], directory))
-                    thumbs = len(list(directory.glob("out/thumbs/small/*.jpg")))
-                    if library == "scrapy" and thumbs != count:
-                        raise RuntimeError(f"{way}: {thumbs} thumbnails of {count} images")
+                        spent, said = cost(commands(str(lists / f"{count}.txt"), str(directory / "out"))[library][way], directory)
+                        images = delivered(library, directory / "out", said)
+                        if images != count:
+                            raise RuntimeError(f"{library}, {way}: {images} images of {count} URLs")
+                        costs.append(spent)
                         shutil.rmtree(directory)
                     few, many = costs
                     images = given.images - FEW
