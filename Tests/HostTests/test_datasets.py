@@ -79,9 +79,23 @@ class Datasets(unittest.TestCase):
         log = open(self.folder / "log", "w")
         self.addCleanup(log.close)
         run = subprocess.Popen(
-            [PYTHON, *arguments], cwd=self.folder, env={**os.environ, **own}, stdout=subprocess.PIPE, stderr=log, text=True
+            [PYTHON, *arguments],
+            cwd=self.folder,
+            env={**os.environ, **own},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
-        self.addCleanup(run.kill)
+
+        def end() -> None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            assert run.stdout
+            run.stdout.close()
+
+        self.addCleanup(end)
         return run
 
     def evaluated(self, code: str) -> Any:
@@ -143,7 +157,6 @@ class Datasets(unittest.TestCase):
             self.assertEqual((len(watched), self.origin.command({"do": "counts"})["mostActive"]), (2, 6))
             run.kill()
             self.assertEqual([each.ends() for each in watched], [True, True])
-            run.communicate()
 
     @needs("torch", "numpy")
     def test_each_url_becomes_a_tensor_that_may_be_written_or_the_kind_of_its_error(self) -> None:
