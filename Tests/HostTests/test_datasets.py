@@ -21,6 +21,7 @@ from typing import Any, Callable, Optional, TypeVar
 from bulk_runs import allow_robots, forbid
 from origin_process import PATIENCE, Origin
 from package import ROOT
+from processes import Watched
 
 EXAMPLES = ROOT / "examples" / "datasets"
 VENV = ROOT / ".build-tests" / "datasets" / "bin" / "python"
@@ -78,9 +79,23 @@ class Datasets(unittest.TestCase):
         log = open(self.folder / "log", "w")
         self.addCleanup(log.close)
         run = subprocess.Popen(
-            [PYTHON, *arguments], cwd=self.folder, env={**os.environ, **own}, stdout=subprocess.PIPE, stderr=log, text=True
+            [PYTHON, *arguments],
+            cwd=self.folder,
+            env={**os.environ, **own},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
         )
-        self.addCleanup(run.kill)
+
+        def end() -> None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            assert run.stdout
+            run.stdout.close()
+
+        self.addCleanup(end)
         return run
 
     def evaluated(self, code: str) -> Any:
@@ -131,6 +146,17 @@ class Datasets(unittest.TestCase):
             said = (self.folder / "log").read_text().splitlines()[-1]
             self.assertRegex(said, r"^hf_map.py: out/0000000\d\d-16.parquet is of another list, --size or --file-rows: use another folder$")
             (self.folder / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
+
+    @needs("datasets", "PIL")
+    def test_two_processes_of_map_share_the_connections_to_a_server_and_end_with_the_program(self) -> None:
+        (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(40)))
+        run = self.begin(str(EXAMPLES / "hf_map.py"), "urls.txt", "out", "--processes", "2")
+        self.origin.command({"do": "await", "gate": "gate", "held": 6}, patience=4 * PATIENCE)
+        with contextlib.ExitStack() as exits:
+            watched = [exits.enter_context(Watched(pid)) for pid in self.workers()]
+            self.assertEqual((len(watched), self.origin.command({"do": "counts"})["mostActive"]), (2, 6))
+            run.kill()
+            self.assertEqual([each.ends() for each in watched], [True, True])
 
     @needs("torch", "numpy")
     def test_each_url_becomes_a_tensor_that_may_be_written_or_the_kind_of_its_error(self) -> None:
@@ -306,11 +332,23 @@ class Datasets(unittest.TestCase):
     def test_a_fault_of_the_run_is_no_failed_row(self) -> None:
         (self.folder / "file").touch()
         code = f"import sys; sys.path.insert(0, {str(EXAMPLES)!r}); import loading; loading.load_batch({self.urls!r}, 60)"
-        run = subprocess.run(
-            [PYTHON, "-c", code], env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "file")}, capture_output=True, text=True
-        )
-        self.assertIn("WorkerExited", run.stderr)
-        self.assertNotEqual(run.returncode, 0)
+        programs = {
+            "": ["-c", code],
+            "torch": [str(EXAMPLES / "torch_images.py"), "urls.txt"],
+            "datasets": [str(EXAMPLES / "hf_map.py"), "urls.txt", "out"],
+            "daft": [str(EXAMPLES / "daft_images.py"), "urls.txt", "out"],
+            "scrapy": ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"],
+        }
+        for module, program in programs.items():
+            with self.subTest(module):
+                reason = module and lacks(module)
+                if reason:
+                    self.skipTest(reason)
+                own = {"XDG_CACHE_HOME": str(self.folder / "file"), "HF_HOME": str(self.folder), "HF_HUB_OFFLINE": "1"}
+                run = subprocess.run([PYTHON, *program], cwd=self.folder, env={**os.environ, **own}, capture_output=True, text=True)
+                self.assertIn("WorkerExited", run.stderr)
+                self.assertNotEqual(run.returncode, 0)
+                self.assertNotIn("loaded", run.stdout)
 
     @needs("scrapy")
     def test_an_item_whose_image_may_pass_comes_again_at_the_end_and_once(self) -> None:

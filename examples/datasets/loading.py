@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Iterable, List, Optional, Sequence, Tuple
@@ -16,7 +19,16 @@ from imageworker import BlockingImageWorker, ImageWorkerError  # noqa: E402
 @functools.lru_cache(maxsize=None)
 def worker(processes: int = 1) -> BlockingImageWorker:
     """The worker of this process, which ends with it. All `processes` together open six connections to a server, as a browser does."""
+    if processes > 1:
+        threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     return BlockingImageWorker(max_connections_per_host=max(6 // processes, 1), robots="obey", deadline=60)
+
+
+def end_with(parent: int) -> None:
+    """Ends this process soon after its parent: those of a pool would go on if the program is killed."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def load_batch(urls: Sequence[str], size: int, processes: int = 1) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
