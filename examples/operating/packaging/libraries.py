@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
-from typing import Dict, Iterable, List, Set
+from typing import Dict, Iterable, List, Set, Tuple
 
 from release_files import Stop, said
 from stand_ins import is_left_out
@@ -43,6 +43,10 @@ def needed_by(files: Iterable[Path], loaded: Iterable[Path]) -> Set[Path]:
     return found
 
 
+SUPERSETS = {"GBK": "GB18030", "EUC-CN": "GB18030"}
+"""Encodings that are read as a larger one, as in browsers (WHATWG Encoding, sections 4.2 and 10.1.1). EUC-CN is GB 2312."""
+
+
 def modules(libraries: Iterable[Path]) -> List[Path]:
     """The codec looks for them in a folder beside libvips. Other builds of libvips have them inside."""
     vips = next(path for path in libraries if path.name.startswith("libvips.so."))
@@ -58,18 +62,22 @@ def plugins(libraries: Iterable[Path]) -> List[Path]:
     return [path for name in PLUGINS for path in heif.parent.glob(f"libheif/plugins/{name}")]
 
 
-def conversions(source: str, libraries: Iterable[Path]) -> Dict[Path, Path]:
-    """glibc's files for the character encodings that crsvg_keep_encodings names in the source, the tables that they share,
-    and glibc's lists, each with its path in the folder that GCONV_PATH names. libxml2 uses them, or ICU."""
+def conversions(source: str, libraries: Iterable[Path]) -> Tuple[Set[Path], str]:
+    """glibc's files for the character encodings that crsvg_keep_encodings names in the source, with the tables that they share,
+    and a list of them for the folder that GCONV_PATH names. libxml2 uses them, or ICU."""
     folder = next(path for path in libraries if path.name == "libc.so.6").parent / "gconv"
-    lists = [folder / "gconv-modules", *folder.glob("gconv-modules.d/*.conf")]
-    text = "".join(file.read_text("ascii") for file in lists)
-    aliases = dict(re.findall(r"(?m)^alias\s+(\S+)//\s+(\S+)//", text))
-    files = dict(re.findall(r"(?m)^module\s+(\S+)//\s+INTERNAL\s+(\S+)", text))
-    names = re.findall('"(.+?)"', source.partition("void crsvg_keep_encodings(")[2].partition("};")[0])
-    found = {folder / f"{files[aliases.get(name, name)]}.so" for name in names}
+    text = "".join(file.read_text("ascii") for file in [folder / "gconv-modules", *folder.glob("gconv-modules.d/*.conf")])
+    aliases: Dict[str, str] = dict(re.findall(r"(?m)^alias\s+(\S+)//\s+(\S+)//", text))
+    files: Dict[str, str] = dict(re.findall(r"(?m)^module\s+(\S+)//\s+INTERNAL\s+(\S+)", text))
+    targets = {name: SUPERSETS.get(target, target) for name, target in {**dict(zip(files, files)), **aliases}.items()}
+    named = re.findall('"(.+?)"', source.partition("void crsvg_keep_encodings(")[2].partition("};")[0])
+    kept = sorted({targets[name] for name in named})
+    found = {folder / f"{files[name]}.so" for name in kept}
     found |= {folder / library.name for library in loaded_by(found) if (folder / library.name).exists()}
-    return {file: file.relative_to(folder) for file in [*found, *lists]}
+    lines = [f"alias {name}// {target}//" for name, target in targets.items() if name != target and target in kept]
+    for name in kept:
+        lines += [f"module {name}// INTERNAL {files[name]} 1", f"module INTERNAL {name}// {files[name]} 1"]
+    return found, "\n".join([*lines, ""])
 
 
 def owners(files: Iterable[Path]) -> Set[str]:

@@ -42,11 +42,11 @@ BINARIES = ("imageworker", "imageworker-codec", "imageworker-plain")
 CLIENTS = ("python/imageworker.py", "node/imageworker.mjs", "node/imageworker.d.mts", "node/imageworker.d.ts")
 """In the folder examples."""
 GUIDE = (
-    "protocol/*.*", "protocol/transcripts/*", "protocol/images/*.svg", "protocol/images/trace-*", "examples/operating/*.*",
+    "protocol/*.*", "protocol/transcripts/*", "protocol/images/*.svg", "examples/operating/*.*",
     "examples/bulk/README.md", "examples/node/README.md", "examples/python/README.md",
 )  # fmt: skip
-LINK = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`|\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?![a-z]+:)([^()\s#]+)[^()\s]*\)")
-"""A link to a file, with its text and its path; or code, which has neither."""
+LINK = re.compile(r"(?ms)^ *```.*?^ *```|`[^`\n]*`|!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?![a-z]+:)([^()\s#]+)[^()\s]*\)")
+"""A link to a file or a picture, with its text and its path; or code, which has neither."""
 
 
 def put_guide(release: Release, folder: Path) -> None:

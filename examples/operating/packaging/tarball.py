@@ -76,12 +76,13 @@ def _put_libraries(release: Release, folder: Path, work: Path) -> Set[Path]:
             put(library, target)
         target.chmod(0o644)
     source = (release.root / "Sources/CRSVG/shim.h").read_text("utf-8")
-    conversions = libraries.conversions(source, whole)
-    for file, place in conversions.items():
-        put(file, folder / "lib/gconv" / place)
+    conversions, listed = libraries.conversions(source, whole)
+    for file in conversions:
+        put(file, folder / "lib/gconv" / file.name)
+    put_text(listed, folder / "lib/gconv/gconv-modules")
     hide_system(folder / "lib" / libraries.LINKERS[release.architecture])
     put_text(left_out([library.name for library in needed - whole]), folder / "notices/LEFT-OUT.txt")
-    return whole | set(conversions)
+    return whole | conversions
 
 
 def _put_checksums(folder: Path) -> None:
