@@ -42,6 +42,7 @@ RESULTS = {
 CHANGED = """Changed in other ways:
   ld-linux-*, the dynamic linker of glibc, does not look for libraries in the system, nor for /etc/ld.so.preload
   libicudata, if it is here, has only conversions of character encodings
+  lib/gconv has those that SVGs are read in; GBK and GB 2312 are read as GB 18030, as in browsers
 """
 LARGE_ENCODINGS = (
     "gb18030", "ibm-1386", "ibm-1383",  # GB 18030, GBK, GB 2312
