@@ -45,6 +45,7 @@ def content(pattern: str) -> Path:
 
 
 class Packing(unittest.TestCase):
+    @unittest.skipUnless(LIKE_BUILD, "RELEASE may be of another Debian")
     def test_the_second_run_gives_the_same_bytes(self) -> None:
         again = work() / "again"
         environment = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8", "LD_LIBRARY_PATH": "/nonexistent"}
@@ -109,6 +110,7 @@ class Tarball(unittest.TestCase):
                 self.assertLess(file.stat().st_size, 20_000, file.name)
                 self.assertIn(file.name, (unpacked() / "notices" / "LEFT-OUT.txt").read_text())
 
+    @unittest.skipUnless(LIKE_BUILD, "RELEASE may be of another Debian")
     def test_each_library_has_its_licence(self) -> None:
         notices = unpacked() / "notices"
         lines = (notices / "PACKAGES.txt").read_text().splitlines()
