@@ -378,6 +378,8 @@ class Refused(LoadFile):
         for method in ("probe", "store"):
             data = self.worker.call(method, file={"path": str(self.file)}, key="k")["error"]["data"]
             self.assertEqual((data["kind"], data["member"]), ("invalidParams", "file"), method)
+        for method, words in {"load": "one of url, file must be given", "probe": "url must be given"}.items():
+            self.assertIn(words, self.worker.call(method)["error"]["message"])
 
     def test_other_kinds_of_files_and_places(self) -> None:
         os.mkfifo(self.spool / "pipe")

@@ -10,7 +10,9 @@ internal import Text
 extension Session {
   /// Loads one image.
   func load(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
-    load(try LoadParameters.request(params, defaults), token)
+    let isFile = try params.one(of: ["url", "file"]) == "file"
+    let request = try isFile ? FileParameters.request(params, defaults) : LoadParameters.request(params, defaults)
+    load(request, token)
   }
 
   /// Reports the properties of an image, from the cache or from the first bytes of its file.
@@ -43,9 +45,8 @@ extension Session {
 
 /// The parameters of a load, with the options as defaults.
 enum LoadParameters {
-  /// - Parameter params: all or some of those of `load`.
+  /// - Parameter params: all or some of those of `load` with a URL.
   static func request(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
-    if try params.one(of: ["url", "file"]) == "file" { return try FileParameters.request(params, defaults) }
     var request = try request(for: params.requiredString("url"), key: params.label("key"), defaults)
     try read(params, defaults, into: &request)
     return request
