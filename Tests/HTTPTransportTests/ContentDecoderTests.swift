@@ -82,7 +82,7 @@ import Testing
 
   @Test(arguments: ["none", "utf-8", "binary", "aws-chunked", "identity;q=1", "br", "gzip", "x-gzip", "deflate"])
   func `content that is not coded passes unchanged`(coding: String) {
-    let content = Self.magic + Self.content
+    let content = Self.magic + Self.content.prefix(3000)
     for size in [1, 2, 3, 5, content.count] {
       let result = decode(coding, pieces(content, of: size), isContent: Self.isContent)
       #expect(result.bytes == content && result.isComplete)

@@ -29,7 +29,7 @@ private struct Seeded: RandomNumberGenerator {
     var random = Seeded(state: seed)
     let filter = QueryNameFilter(["x", "*a*"])
     var taken = 0
-    for _ in 0..<50_000 {
+    for _ in 0..<10_000 {
       let start = ["", "http://", "http://h/", "https://h/a?"].randomElement(using: &random) ?? ""
       let text = start + random.text(of: Self.pieces, atMost: 10)
       guard let url = try? ResourceURL(text) else { continue }
@@ -43,7 +43,7 @@ private struct Seeded: RandomNumberGenerator {
       #expect(!url.redacted.contains("@") || url.redacted.dropFirst(8).contains("/"), "seed \(seed): \(text)")
       #expect(url.requestTarget.hasPrefix("/"), "seed \(seed): \(text)")
     }
-    #expect(taken > 5_000)
+    #expect(taken > 1_000)
   }
 
   @Test func `dates and data URLs of random pieces never trap`() {

@@ -452,6 +452,15 @@ class AtOnce(LoadFile):
     def request(self, file: Path, **params: Any) -> tuple[str, dict[str, Any]]:
         return "load", {"file": {"path": str(file)}, "transform": THUMB, **params}
 
+    def copies(self, count: int) -> list[Path]:
+        """Files of one picture, each of them with versions of its own."""
+        content = picture(self.spool / "original.png", (1200, 900)).read_bytes()
+        files = [self.spool / f"{number}.png" for number in range(count)]
+        for file in files:
+            file.write_bytes(content)
+            settle(file)
+        return files
+
     def test_a_thousand_files(self) -> None:
         for number in range(1000):
             paint(self.spool / f"{number}.png", (number % 251, number // 251, 7), (32 + number % 7, 32))
@@ -473,7 +482,7 @@ class AtOnce(LoadFile):
 
     def test_cancelled_loads_leave_the_others(self) -> None:
         """The first load of a file is the one that waits for its turn; the others go on without it."""
-        files = [settle(picture(self.spool / f"{number}.png", (1200, 900))) for number in range(40)]
+        files = self.copies(40)
         requests = [self.request(file, group=group) for file in files for group in ("first", "second")]
         requests.append(("cancel", {"group": "first"}))
         answers = self.ask(requests, "--decoders", "1")
@@ -485,14 +494,14 @@ class AtOnce(LoadFile):
         self.assertGreater(answers[80]["result"]["cancelled"], 0)
 
     def test_priorities_and_slots(self) -> None:
-        files = [settle(picture(self.spool / f"{number}.png", (1200, 900))) for number in range(60)]
+        files = self.copies(60)
         answers = self.ask([self.request(file, slot="one") for file in files], "--decoders", "1")
         self.assertEqual({self.kind(answers[number]) for number in range(59)}, {"cancelled"})
         self.assertIn("result", answers[59])
         self.assertEqual(self.kind(self.ask([self.request(files[0], deadlineMs=1) for _ in range(1)], cache="other")[0]), "timeout")
 
     def test_a_queue_that_is_full(self) -> None:
-        files = [settle(picture(self.spool / f"{number}.png", (1200, 900))) for number in range(60)]
+        files = self.copies(60)
         answers = self.ask([self.request(file) for file in files], "--decoders", "1", "--max-queued", "5")
         kinds = [self.kind(answers[number]) if "error" in answers[number] else "ok" for number in range(60)]
         self.assertEqual(set(kinds), {"ok", "overloaded"})

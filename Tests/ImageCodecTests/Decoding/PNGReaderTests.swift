@@ -207,7 +207,7 @@ struct PNGReaderTests {
     for file in files { #expect(try await decoding.pixels(file) == expected) }
   }
 
-  @Test(arguments: [1, 2, 3, 4], [300, 400])
+  @Test(arguments: [(1, 400), (2, 300), (3, 300), (4, 400)])
   func `noise is written and read again`(samples: Int, side: Int) async throws {
     let decoding = try Decoding.shared()
     var random = SeededGenerator(state: UInt64(samples))

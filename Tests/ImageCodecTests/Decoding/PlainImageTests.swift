@@ -97,16 +97,14 @@ struct PlainImageTests {
     }
   }
 
-  /// Compares the results of all transforms.
+  /// Compares the results of all transforms, each in one format: which one depends on the file.
   private func compare(_ file: [UInt8]) async throws {
-    for transform in Self.transforms {
+    for (number, transform) in Self.transforms.enumerated() {
       do {
-        for format in [nil, ImageFormat.jpeg, .png, .webp] {
-          let transform = transform.with { ($0.format, $0.background) = (format, 0x336699) }
-          #expect(try other.task(file, .encoded("a"), transform).libraries == .plain)
-          #expect(
-            try await plain.encoded(file, transform) == (try await other.encoded(file, transform)), "\(transform)")
-        }
+        let format = [nil, ImageFormat.jpeg, .png, .webp][(number + file.count) % 4]
+        let encoded = transform.with { ($0.format, $0.background) = (format, 0x336699) }
+        #expect(try other.task(file, .encoded("a"), encoded).libraries == .plain)
+        #expect(try await plain.encoded(file, encoded) == (try await other.encoded(file, encoded)), "\(encoded)")
         #expect(try await plain.pixels(file, transform) == (try await other.pixels(file, transform)))
       } catch DecodeError.cropOutside {}
     }
@@ -149,7 +147,7 @@ struct PlainImageTests {
   func `damage is treated in the same way`(format: ImageFormat) async throws {
     var generator = SeededGenerator(state: 20_261_128)
     let file = try await other.encoded(Pictures.waves(80, 60).png(), as: format, quality: 60)
-    for _ in 0..<300 {
+    for _ in 0..<150 {
       let broken = generator.broken(file)
       guard let header = try? Decoding.header(broken), header.format == format else { continue }
       for output in [DecodeTask.Output.check, .encoded(plain.newPath())] {
