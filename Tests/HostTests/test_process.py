@@ -1,4 +1,7 @@
-"""`process` asked of the built worker: files of strangers, outputs that fail, and what is left behind."""
+"""`process` asked of the built worker: files of strangers, outputs that fail, and what is left behind.
+
+UPLOADS is the number of uploads under a small disk limit.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +25,11 @@ import numpy
 from PIL import Image, ImageCms, PngImagePlugin
 
 from chaos_session import default_worker
+from package import ROOT
 from test_cache_disk import Worker
+
+sys.path.insert(0, str(ROOT / "examples" / "python"))
+from imageworker import BlockingImageWorker  # noqa: E402
 
 
 def picture(path: Path, size: tuple[int, int] = (640, 480), **options: Any) -> Path:
@@ -250,6 +260,43 @@ class Outputs(Process):
         kinds = [self.kind(json.loads(answer)) for answer in answers]
         self.assertEqual((kinds.count("cancelled"), len(kinds)), (20, 21))
         self.assertLessEqual({path.name for path in self.media.iterdir()}, {"a", "b"})
+
+
+class Uploads(unittest.TestCase):
+    def test_uploads_of_many_times_the_disk_limit_are_all_accepted(self) -> None:
+        count = int(os.environ.get("UPLOADS", "300"))
+        with contextlib.ExitStack() as exits:
+            folder = Path(exits.enter_context(tempfile.TemporaryDirectory())).resolve()
+            limited = BlockingImageWorker(cache_dir=folder / "cache", disk_limit="50M", files=[folder], binary=default_worker())
+            worker = exits.enter_context(limited)
+            content = picture(folder / "original.jpg", (1600, 1200), quality=90).read_bytes()
+
+            def upload(number: int) -> None:
+                path, large = folder / f"{number}.jpg", folder / f"{number}-large.jpg"
+                path.write_bytes(content + number.to_bytes(8, "big"))  # Each has a digest of its own.
+                made = worker.process(
+                    path.name,
+                    root=folder,
+                    validate="decode",
+                    facts=["digest"],
+                    outputs={
+                        "large": {"transform": {"width": 1024}, "save_to": large},
+                        "thumb": {"transform": {"width": 320}},
+                        "tiny": {"transform": {"width": 32}, "deliver": "data"},
+                    },
+                )
+                assert made.outputs and made.outputs["thumb"].path
+                with Image.open(large) as first, Image.open(made.outputs["thumb"].path) as second:
+                    self.assertEqual((first.size, second.size), ((1024, 768), (320, 240)))
+                path.unlink()
+                large.unlink()
+
+            started = time.monotonic()
+            with ThreadPoolExecutor(8) as pool:
+                for _ in pool.map(upload, range(count)):
+                    pass
+            print(f"{count} uploads of {len(content):,} bytes in {time.monotonic() - started:.0f} s", file=sys.stderr)
+            self.assertLessEqual(worker.stats().disk.byte_count, 50 << 20)
 
 
 class Stripped(Process):
