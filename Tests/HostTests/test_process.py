@@ -267,7 +267,7 @@ class Uploads(unittest.TestCase):
         count = int(os.environ.get("UPLOADS", "300"))
         with contextlib.ExitStack() as exits:
             folder = Path(exits.enter_context(tempfile.TemporaryDirectory())).resolve()
-            limited = BlockingImageWorker(cache_dir=folder / "cache", disk_limit="50M", files=[folder], binary=default_worker())
+            limited = BlockingImageWorker(cache_dir=folder / "cache", disk_limit=50 << 20, files=folder, binary=default_worker())
             worker = exits.enter_context(limited)
             content = picture(folder / "original.jpg", (1600, 1200), quality=90).read_bytes()
 

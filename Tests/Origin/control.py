@@ -55,13 +55,13 @@ def condition(ledger: Ledger, command: Command) -> Callable[[], bool]:
     for name in ("left", "complete", "broken"):
         if name in command:
             many = int(command[name])
-            return lambda: sum(exchange.ended == name for exchange in ledger.exchanges) >= many
+            return lambda: ledger.ended[name] >= many
     if "open" in command:
         connections = int(command["open"])
         return lambda: ledger.open <= connections
     if "active" in command:
         active = int(command["active"])
-        return lambda: ledger.counts()["active"] <= active
+        return lambda: ledger.active <= active
     raise ValueError("await what? held, requests, left, complete, broken, open or active")
 
 

@@ -65,6 +65,8 @@ class Ledger:
     def _clear(self) -> None:
         self.exchanges: List[Exchange] = []
         self._requests: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        """The exchanges by their ends."""
         self._active: Dict[int, Tuple[Exchange, HasLeft]] = {}
         self._most_active = 0
         self._most_active_at: Counter[int] = Counter()
@@ -115,8 +117,13 @@ class Ledger:
 
     def end(self, exchange: Exchange, how: str) -> None:
         exchange.ended = how
+        self.ended[how] += 1
         self._active.pop(id(exchange), None)
         self._changed()
+
+    @property
+    def active(self) -> int:
+        return len(self._active)
 
     def requests(self, target: str) -> int:
         """How many requests came for exactly this target."""
@@ -177,13 +184,12 @@ class Ledger:
     def counts(self) -> Dict[str, Any]:
         return {
             "requests": len(self.exchanges),
-            "targets": dict(self._requests),
-            "active": len(self._active),
+            "active": self.active,
             "mostActive": self._most_active,
             "mostActiveAt": dict(self._most_active_at),
             "connections": self._connections,
             "open": self.open,
             "mostOpen": self._most_open,
-            "left": sum(exchange.ended == "left" for exchange in self.exchanges),
+            "left": self.ended["left"],
             "held": {name: len(gate.waiting) for name, gate in self._gates.items()},
         }
