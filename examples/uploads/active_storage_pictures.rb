@@ -72,7 +72,6 @@ module ActiveStoragePictures
       resize_to_fill: { fit: "cover", enlarge: true },
       resize_and_pad: { fit: "contain", enlarge: true }
     }.freeze
-    PARTS = %w[centre attention entropy].freeze
     GEOMETRIES = { nil => :resize_to_fit, ">" => :resize_to_limit }.freeze
     KNOWN = [*BOXES.keys, :crop, :convert, :saver, :loader, :quality, :background, :colourspace, :gaussblur].freeze
 
@@ -115,22 +114,32 @@ module ActiveStoragePictures
       when :background then add background: color(argument)
       when :gaussblur then add blur: argument
       when :colourspace, :colorspace then colours(argument.to_s)
-      when :saver, :loader then argument.each { |option, value| option(name, option.to_sym, value) }
+      when :saver, :loader
+        refuse "#{name} is a hash, such as { quality: 80 }" unless argument.is_a?(Hash)
+        argument.each { |option, value| option(name, option, value) }
       when :strip, :auto_orient # It is always done.
       when :rotate then refuse "rotate: a picture is turned only as its EXIF orientation says, and always so"
       else refuse "ImageWorker has no #{name}. A variant can have #{KNOWN.join(", ")}"
       end
     end
 
-    def resize(name, width = nil, height = nil, gravity: nil, crop: nil, background: nil, sharpen: false)
+    def resize(name, width, height = nil, options = {})
       refuse "#{name} needs a width or a height" unless width || height
-      refuse "#{name}: pictures are not sharpened" if sharpen
-      refuse "#{name}: gravity and crop are for resize_to_fill" if (gravity || crop) && name != :resize_to_fill
-      refuse "#{name}: crop is centre, attention or entropy" unless [nil, *PARTS].include?(crop&.to_s)
-      part = gravity ? point(gravity.to_s.downcase) : crop&.to_s
       add width: width, height: height, **BOXES[name]
-      add crop: part if part && part != "centre"
-      add background: color(background) if background
+      options.each { |option, value| option(name, option, value) }
+    end
+
+    def option(name, option, value)
+      case [name, option, value]
+      in [:saver, :quality | :Q, _] then add quality: value
+      in [:saver, :strip, true] | [:loader, :page, 0] | [_, :sharpen, false] then nil # It is always so.
+      in [:loader, :page, nil] | [:loader, :n, -1] then add frames: "all"
+      in [:loader, :auto_orient | :autorot, true | false] then add rotate: value ? "auto" : "none"
+      in [:resize_and_pad, :background, _] then add background: color(value)
+      in [:resize_to_fill, :gravity, _] then add crop: point(value.to_s.downcase)
+      in [:resize_to_fill, :crop, "attention" | "entropy" | :attention | :entropy] then add crop: value.to_s
+      else refuse "ImageWorker has no #{name} with #{option}: #{value.inspect}"
+      end
     end
 
     def point(gravity)
@@ -143,16 +152,6 @@ module ActiveStoragePictures
     def colours(space)
       refuse "the colours of a variant are srgb or b-w" unless %w[srgb b-w gray].include?(space.downcase)
       add grayscale: true unless space.casecmp?("srgb")
-    end
-
-    def option(name, option, value)
-      case [name, option, value]
-      in [:saver, :quality | :Q, _] then add quality: value
-      in [:saver, :strip, true] | [:loader, :page, 0] then nil # It is always so.
-      in [:loader, :page, nil] | [:loader, :n, -1] then add frames: "all"
-      in [:loader, :auto_orient | :autorot, true | false] then add rotate: value ? "auto" : "none"
-      else refuse "ImageWorker has no #{name}: { #{option}: #{value.inspect} }"
-      end
     end
 
     def color(value)
