@@ -29,7 +29,7 @@ module ActiveStoragePictures
   rescue ImageWorker::Error => error
     later = error.retryable? || error.kind == "overloaded"
     if later && attempt < ATTEMPTS
-      sleep((error.data[:retry_after_ms] || 100 * attempt).clamp(0, 5_000) / 1000.0)
+      sleep((error.data[:retry_after_ms] || 100 * attempt).clamp(0, 2_000) / 1000.0)
       attempt += 1
       retry
     end
