@@ -88,7 +88,7 @@ class ActiveStorage(Uploads):
         return self.exits.enter_context(Server(command, self.folder, {**self.own, **environment}))
 
     def upload(self, server: Server, content: bytes, variants: Any = None, status: int = 200, **query: str) -> Any:
-        """Of variants that are given, errors are told in the answer."""
+        """If variants are given, the answer has their errors."""
         if variants is not None:
             query = {"variants": json.dumps(variants), **({"explain": "1"} if status == 200 else {}), **query}
         got, answer, _ = server.post_form("/pictures?" + urlencode(query), content)
@@ -291,6 +291,33 @@ class ActiveStorage(Uploads):
             self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=503)
             self.until(lambda: re.search(r"Retrying ActiveStorage::AnalyzeJob .*due to a ActiveStoragePictures::Busy", self.log(None)))
 
+    def test_what_may_succeed_later_is_tried_again(self) -> None:
+        (self.folder / "again.rb").write_text(AGAIN)
+        later = [{"kind": "overloaded", "retryAfterMs": 1}, {"kind": "workerExited", "retryable": True, "retryAfterMs": 1}]
+        slow = {"kind": "decodeTimeout", "retryable": True, "retryAfterMs": 1}
+        cases: list[tuple[list[Any], str, int]] = [
+            ([None], "ok", 0),
+            ([*later, None], "ok", 0),
+            ([slow, None], "ok", 0),
+            ([*later, slow, None], "ActiveStoragePictures::Busy", 1),
+            ([{"kind": "overloaded", "retryAfterMs": 60_000}, None], "ActiveStoragePictures::Busy", 1),
+            ([{"kind": "timeout", "phase": "deadline"}, None], "ActiveStoragePictures::Busy", 1),
+            ([{"kind": "cancelled"}, None], "ActiveStoragePictures::Busy", 1),
+            ([{"kind": "decodeTimeout"}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "decoderCrashed"}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "tooLarge", "limit": 5}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "unsupportedFormat", "output": "variant"}, None], "ActiveStoragePictures::Unsupported", 1),
+            ([{"kind": "io", "output": "variant"}, None], "ImageWorker::CacheError", 1),
+            ([{"kind": "diskFull"}, None], "ImageWorker::CacheError", 1),
+            ([{"kind": "internal"}, None], "ImageWorker::InternalError", 1),
+            ([{"kind": "shuttingDown"}, None], "ImageWorker::LifecycleError", 1),
+        ]
+        asked = json.dumps([answers for answers, _, _ in cases])
+        run = subprocess.run(["ruby", "again.rb", asked], cwd=self.folder, env=self.own, capture_output=True, timeout=PATIENCE)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for (answers, outcome, left), got in zip(cases, json.loads(run.stdout), strict=True):
+            self.assertEqual(got, [outcome, left], answers)
+
     def test_a_worker_that_is_missing_is_an_error_of_the_site(self) -> None:
         self.set_worker('binary: "/missing/imageworker"')
         with self.puma() as server:
@@ -338,6 +365,25 @@ class ActiveStorage(Uploads):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.02)
 
+
+AGAIN = """
+require "json"
+require "./lib/active_storage_pictures"
+Worker = Struct.new(:answers) do
+  def process(_file)
+    data = answers.shift
+    raise ImageWorker::Error.of("code" => 0, "message" => "", "data" => data) if data
+  end
+end
+outcomes = JSON.parse(ARGV[0]).map do |answers|
+  ActiveStoragePictures.worker = Worker.new(answers)
+  ActiveStoragePictures.process(nil)
+  ["ok", answers.size]
+rescue StandardError => error
+  [error.class.name, answers.size]
+end
+puts outcomes.to_json
+"""
 
 # Of a JPEG that is shown as 1200 x 1600: name, variation, format, size.
 TURNED: list[tuple[Any, ...]] = [

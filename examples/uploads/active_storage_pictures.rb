@@ -21,6 +21,7 @@ module ActiveStoragePictures
   mattr_accessor :worker, default: ImageWorker.new(memory_limit: 0, disk_limit: 0, deadline_ms: 60_000)
 
   ATTEMPTS = 3
+  LONGEST_PAUSE_MS = 2_000 # A thread of the server waits so long.
 
   # The worker's `process`, with the errors above. An error of the site, such as a full disk, is raised as it is.
   def self.process(file, **params)
@@ -28,8 +29,9 @@ module ActiveStoragePictures
     worker.process(file, **params)
   rescue ImageWorker::Error => error
     later = error.retryable? || error.kind == "overloaded"
-    if later && attempt < ATTEMPTS
-      sleep((error.data[:retry_after_ms] || 100 * attempt).clamp(0, 2_000) / 1000.0)
+    pause = error.data[:retry_after_ms] || 100 * attempt
+    if later && attempt < ATTEMPTS && pause <= LONGEST_PAUSE_MS
+      sleep(pause / 1000.0)
       attempt += 1
       retry
     end
