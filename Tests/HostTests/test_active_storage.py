@@ -197,6 +197,7 @@ class ActiveStorage(Uploads):
                     self.assertIn(words, answer["variants"]["a"]["message"])
                     self.upload(server, content, asked, status=422, type="image/png")
                     self.assertEqual(self.got(server, answer["link"])[0], 422)
+            self.assertEqual([name for name in self.files(self.folder / "tmp") if name.startswith("variant")], [])
             self.upload(server, PDF, {}, type="application/pdf")  # Rails itself knows that it has no variants.
             self.check_file(self.upload(server, jpeg(), {"a": {"resize_to_fit": [50, 50]}})["variants"]["a"], "JPEG", (50, 38))
             self.await_children_of_ended(server)
