@@ -26,11 +26,25 @@ class Site < Rails::Application
   routes.append { post "/pictures" => "pictures#create" }
 
   # One process and thread at a time, as SQLite wants it.
-  def self.alone = File.open(Rails.root.join("lock"), "w") { |file| file.flock(File::LOCK_EX) && yield }
+  def self.alone
+    return yield if Thread.current[:alone]
+    File.open(Rails.root.join("lock"), "w") do |file|
+      file.flock(File::LOCK_EX)
+      Thread.current[:alone] = true
+      yield
+    ensure
+      Thread.current[:alone] = nil
+    end
+  end
+
+  module Updates
+    def update!(...) = Site.alone { super }
+  end
 end
 
 ENV["DATABASE_URL"] = "sqlite3:#{ENV.fetch("SITE")}/site.sqlite3?pool=40"
 Rails.application.initialize!
+ActiveStorage::Blob.prepend Site::Updates
 
 class Article < ActiveRecord::Base
   has_one_attached :picture
@@ -67,6 +81,7 @@ end
 
 Site.alone do
   next if Article.table_exists?
+  Article.connection.execute("PRAGMA journal_mode = WAL") # Those who read do not wait for those who write.
   ActiveRecord::Migration.verbose = false
   ActiveRecord::MigrationContext.new(ActiveStorage::Engine.root.join("db/migrate"), ActiveRecord::SchemaMigration).migrate
   ActiveRecord::Schema.define { create_table(:articles) }
