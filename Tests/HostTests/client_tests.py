@@ -417,7 +417,7 @@ class ClientTests:
         program = self.program()
         program.do("ready")
         url = f"{self.origin.url}/image/1.png?hold=never"
-        program.send(method="load", params={"url": url}, giveUpAfter=0.4)
+        program.send(method="load", params={"url": url}, giveUpAfter=2)
         error = program.answer()
         self.test.assertEqual((error["data"]["kind"], error["data"]["phase"]), ("timeout", "client"))
         self.origin.command({"do": "await", "left": 1})
