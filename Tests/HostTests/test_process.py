@@ -131,6 +131,19 @@ class Files(Process):
         return str((answer["result"]["width"], answer["result"]["height"]))
 
 
+class Facts(Process):
+    def test_facts_alone_need_no_pixel(self) -> None:
+        """As those of `load`: the structure of a file that is cut is told as far as it goes."""
+        content = self.photo.read_bytes()
+        os.truncate(self.photo, len(content) // 2)
+        told = self.process({"path": str(self.photo)}, facts=["container"])
+        self.assertEqual(told.get("result", {}).get("container", {}).get("bitDepth"), 8, told)
+        url = "data:image/jpeg;base64," + base64.b64encode(self.photo.read_bytes()).decode()
+        loaded = self.worker.call("load", url=url, facts=["container"])
+        self.assertEqual(loaded["result"]["container"], told["result"]["container"])
+        self.assertEqual(self.kind(self.process({"path": str(self.photo)}, facts=["container"], outputs=self.outputs("a"))), "corrupt")
+
+
 class Outputs(Process):
     def test_all_or_none(self) -> None:
         names = ("a", "b", "c")
