@@ -326,7 +326,8 @@ class Changed(LoadFile):
         content = self.file.read_bytes()
         os.truncate(self.file, len(content) // 2)
         settle(self.file)
-        for count, params in ((1, {}), (1, {}), (2, {"transform": {"width": 8}}), (3, {"retryFailed": True})):
+        steps: list[tuple[int, dict[str, Any]]] = [(1, {}), (1, {}), (2, {"transform": {"width": 8}}), (3, {"retryFailed": True})]
+        for count, params in steps:
             self.assertEqual(self.kind(self.load(**params)), "corrupt")
             self.assertEqual(failed(), count, params)
         self.file.write_bytes(content)
@@ -353,8 +354,9 @@ class Changed(LoadFile):
         os.utime(self.file, (future, future))
         self.assertEqual(self.load()["result"]["kept"], False)
         # Nothing was to be kept.
-        for params in ({"deliver": "data"}, {"deliver": "none", "facts": ["container"]}, {"outputs": self.outputs("a")}):
-            self.assertEqual(self.load(**{"transform": None, **params})["result"]["kept"], True, params)
+        more: list[dict[str, Any]] = [{"deliver": "data"}, {"deliver": "none", "facts": ["container"]}, {"outputs": self.outputs("a")}]
+        for params in more:
+            self.assertEqual(self.load(transform=None, **params)["result"]["kept"], True, params)
         settle(self.file)
         self.assertEqual(self.load()["result"]["kept"], True)
         self.assertEqual(self.seen(), ("memory", GREEN))

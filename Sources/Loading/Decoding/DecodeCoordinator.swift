@@ -164,7 +164,7 @@ final class DecodeCoordinator {
       if case .ofRendition(let index, _) = error { return fail(id, failure, ofOutput: index) }
       guard case .corrupt = error else { return fail(id, failure) }
       let (response, waiters) = (decode.candidate.response, self.end(id))
-      // A file of the host is told by its content.
+      // For a file of the host, the subject has its digest.
       if response.isOnDisk || waiters.contains(where: { $0.status == .file }) {
         corrupt.remember(failure, of: decode.subject, now: .now)
       }
