@@ -133,15 +133,15 @@ class Files(Process):
 
 class Facts(Process):
     def test_facts_alone_need_no_pixel(self) -> None:
-        """As those of `load`: the structure of a file that is cut is told as far as it goes."""
-        content = self.photo.read_bytes()
-        os.truncate(self.photo, len(content) // 2)
-        told = self.process({"path": str(self.photo)}, facts=["container"])
+        """The answer about a file that is cut is the one of `load`. A bitmap is decoded when it is opened."""
+        file = picture(self.spool / "cut.bmp")
+        os.truncate(file, file.stat().st_size // 2)
+        told = self.process({"path": str(file)}, facts=["container"])
         self.assertEqual(told.get("result", {}).get("container", {}).get("bitDepth"), 8, told)
-        url = "data:image/jpeg;base64," + base64.b64encode(self.photo.read_bytes()).decode()
+        url = "data:image/bmp;base64," + base64.b64encode(file.read_bytes()).decode()
         loaded = self.worker.call("load", url=url, facts=["container"])
         self.assertEqual(loaded["result"]["container"], told["result"]["container"])
-        self.assertEqual(self.kind(self.process({"path": str(self.photo)}, facts=["container"], outputs=self.outputs("a"))), "corrupt")
+        self.assertEqual(self.kind(self.process({"path": str(file)}, facts=["container"], outputs=self.outputs("a"))), "corrupt")
 
 
 class Outputs(Process):
