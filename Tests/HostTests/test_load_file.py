@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import random
+import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -210,6 +212,31 @@ class Cached(LoadFile):
         self.assertEqual(self.seen(other), ("file", BLUE))
 
 
+    def test_query_tells_why_a_file_failed(self) -> None:
+        self.file.write_bytes(b"%PDF-1.7" + bytes(1000))
+        settle(self.file)
+        self.assertEqual(self.kind(self.load()), "notAnImage")
+        report = self.worker.call("query", file={"path": str(self.file)}, transform=THUMB)["result"]
+        self.assertEqual(report.get("failure"), "notAnImage", report)
+        settle(paint(self.file, GREEN), 20)
+        self.assertNotIn("failure", self.worker.call("query", file={"path": str(self.file)}, transform=THUMB)["result"])
+
+    def test_query_and_clear_of_an_open_file_ask_for_its_key(self) -> None:
+        for method in ("query", "clear"):
+            error = self.worker.call(method, file={"fd": 0})["error"]
+            self.assertEqual(error["data"]["member"], "file.fd")
+            self.assertIn("give the key", error["message"])
+
+
+class Credentials(LoadFile):
+    options = ("--header", "Authorization: Bearer secret")
+
+    def test_those_of_the_options_are_not_for_files(self) -> None:
+        self.assertEqual(self.seen(), ("file", RED))
+        report = self.worker.call("query", file={"path": str(self.file)}, transform=THUMB)["result"]
+        self.assertEqual((report["memory"], report["disk"], report["fresh"]), (True, True, True), report)
+
+
 class Changed(LoadFile):
     def test_every_change_is_seen(self) -> None:
         def rewrite() -> None:
@@ -292,6 +319,21 @@ class Changed(LoadFile):
         settle(photo, 50)
         self.assertEqual(self.load(photo)["result"]["cache"], "file")
 
+    def test_a_corrupt_content_is_not_decoded_twice(self) -> None:
+        def failed() -> int:
+            return int(self.worker.call("stats")["result"]["decoders"]["failed"])
+
+        content = self.file.read_bytes()
+        os.truncate(self.file, len(content) // 2)
+        settle(self.file)
+        steps: list[tuple[int, dict[str, Any]]] = [(1, {}), (1, {}), (2, {"transform": {"width": 8}}), (3, {"retryFailed": True})]
+        for count, params in steps:
+            self.assertEqual(self.kind(self.load(**params)), "corrupt")
+            self.assertEqual(failed(), count, params)
+        self.file.write_bytes(content)
+        settle(self.file)
+        self.assertEqual(self.seen(), ("file", RED))
+
     def test_a_failure_is_remembered_for_its_version(self) -> None:
         self.file.write_bytes(b"%PDF-1.7" + bytes(1000))
         settle(self.file)
@@ -303,6 +345,7 @@ class Changed(LoadFile):
     def test_a_file_that_was_just_written_is_served_and_not_kept(self) -> None:
         paint(self.file, GREEN, settled=False)
         for _ in range(3):
+            os.utime(self.file)
             result = self.load()["result"]
             self.assertEqual((result["cache"], result["kept"]), ("file", False))
         self.assertEqual(self.load(cache="no-store")["result"]["kept"], True)
@@ -310,6 +353,10 @@ class Changed(LoadFile):
         future = time.time() + 1000
         os.utime(self.file, (future, future))
         self.assertEqual(self.load()["result"]["kept"], False)
+        # Nothing was to be kept.
+        more: list[dict[str, Any]] = [{"deliver": "data"}, {"deliver": "none", "facts": ["container"]}, {"outputs": self.outputs("a")}]
+        for params in more:
+            self.assertEqual(self.load(transform=None, **params)["result"]["kept"], True, params)
         settle(self.file)
         self.assertEqual(self.load()["result"]["kept"], True)
         self.assertEqual(self.seen(), ("memory", GREEN))
@@ -435,6 +482,7 @@ class Permitted(LoadFile):
             self.assertEqual((data["kind"], data["member"]), ("invalidParams", "file"))
         (self.spool / "link.png").symlink_to(outside)
         self.assertEqual(self.kind(self.load(self.spool / "link.png")), "invalidParams")
+        self.assertIn("must be a regular file", self.load(self.spool)["error"]["message"])
 
 
 class AtOnce(LoadFile):
@@ -499,6 +547,23 @@ class AtOnce(LoadFile):
         self.assertEqual({self.kind(answers[number]) for number in range(59)}, {"cancelled"})
         self.assertIn("result", answers[59])
         self.assertEqual(self.kind(self.ask([self.request(files[0], deadlineMs=1) for _ in range(1)], cache="other")[0]), "timeout")
+
+    def test_a_priority_counts_before_the_file_is_found(self) -> None:
+        large = settle(picture(self.spool / "large.png", (3000, 2000)))
+        for command in ({"id": 0}, {"url": f"file://{large}"}):
+            answers = self.ask([self.request(large), ("prioritize", {**command, "priority": "high"})], cache="empty")
+            self.assertEqual(answers[1]["result"]["changed"], 1)
+            shutil.rmtree(self.folder / "empty")
+
+    def test_the_file_of_a_cancelled_load_is_not_read_to_its_end(self) -> None:
+        os.truncate(self.photo, 4 << 30)
+        settle(self.photo)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock
+        for end in (("cancel", {"id": 0}), ("shutdown", {"mode": "cancel"})):
+            answers = self.ask([self.request(self.photo), end], "--max-bytes", "8G")
+            self.assertEqual(self.kind(answers[0]), "cancelled")
+        written = resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock - before
+        self.assertLess(512 * written, 1 << 30)
 
     def test_a_queue_that_is_full(self) -> None:
         files = self.copies(60)

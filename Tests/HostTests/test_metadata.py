@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import random
+import shutil
 import struct
+import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -85,6 +88,28 @@ class Metadata(Process):
                         self.assertEqual((new.size, new.tobytes()), (old.size, old.tobytes()))
                         if source not in ("avif", "tiff"):
                             self.assertEqual(new.size, (20, 30))
+
+    @unittest.skipUnless(shutil.which("vips"), "vips, which writes the HEIC, is not installed")
+    def test_a_heic(self) -> None:
+        for order in ("II", "MM"):
+            with tempfile.TemporaryDirectory() as folder:
+                jpeg, heic = Path(folder) / "a.jpg", Path(folder) / "a.heic"
+                jpeg.write_bytes(photograph("JPEG"))
+                with Image.open(jpeg) as image:
+                    exif = image.getexif()
+                    exif.endian = "<" if order == "II" else ">"
+                    image.save(jpeg, exif=exif)
+                if subprocess.run(["vips", "heifsave", jpeg, heic, "--compression", "hevc"], capture_output=True).returncode:
+                    self.skipTest("the installed libheif writes no HEIC")
+                content = heic.read_bytes()
+            self.assertIn(order.encode(), content)
+            for form in FORMATS:
+                result = self.made(content, width=32, format=form, metadata=ALL)
+                fields, camera, position = self.fields(result)
+                self.assertEqual(fields, TEXTS, form)
+                self.assertEqual((camera[0x8827], camera[0x9003], camera[0xA434]), (400, "2024:05:01 12:30:09", "Lens"))
+                self.assertEqual(position[3], "E")
+                self.assertNotIn(b"SECRET", result)
 
     def test_all_fields(self) -> None:
         for form in FORMATS:

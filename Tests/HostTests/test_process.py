@@ -141,6 +141,19 @@ class Files(Process):
         return str((answer["result"]["width"], answer["result"]["height"]))
 
 
+class Facts(Process):
+    def test_facts_alone_need_no_pixel(self) -> None:
+        """The answer about a file that is cut is the one of `load`. A bitmap is decoded when it is opened."""
+        file = picture(self.spool / "cut.bmp")
+        os.truncate(file, file.stat().st_size // 2)
+        told = self.process({"path": str(file)}, facts=["container"])
+        self.assertEqual(told.get("result", {}).get("container", {}).get("bitDepth"), 8, told)
+        url = "data:image/bmp;base64," + base64.b64encode(file.read_bytes()).decode()
+        loaded = self.worker.call("load", url=url, facts=["container"])
+        self.assertEqual(loaded["result"]["container"], told["result"]["container"])
+        self.assertEqual(self.kind(self.process({"path": str(file)}, facts=["container"], outputs=self.outputs("a"))), "corrupt")
+
+
 class Outputs(Process):
     def test_all_or_none(self) -> None:
         names = ("a", "b", "c")

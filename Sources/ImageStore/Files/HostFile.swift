@@ -86,6 +86,8 @@ public final class HostFile {
   private let descriptor: Int32
   private let files: FileSystem
   private let status: stat
+  /// Whether what is read must be of the version of `HostPlace.version`, whose tag has more than the size and a time.
+  private let hasVersion: Bool
 
   public convenience init(_ path: String, environment: StoreEnvironment = .system) throws(StoreError) {
     try self.init(HostPlace(.path(path)), environment: environment)
@@ -95,7 +97,7 @@ public final class HostFile {
   ///
   /// Throws `outside` for a file that is not where it must be, `changed` for one of another version, and `io`.
   public init(_ place: HostPlace, environment: StoreEnvironment = .system) throws(StoreError) {
-    (path, files) = (place.path, environment.files)
+    (path, files, hasVersion) = (place.path, environment.files, place.version != nil)
     let found = try Self.open(place, CSYSTEM_FIND, files)
     defer { close(found) }
     do throws(FileError) {
@@ -130,7 +132,8 @@ public final class HostFile {
     let now: stat
     do throws(FileError) { now = try files.status(of: descriptor, path) } catch { throw StoreError(error) }
     let (old, new) = (status.st_mtim, now.st_mtim)
-    guard now.st_size == status.st_size, old.tv_sec == new.tv_sec, old.tv_nsec == new.tv_nsec else {
+    let isSame = now.st_size == status.st_size && old.tv_sec == new.tv_sec && old.tv_nsec == new.tv_nsec
+    guard isSame, !hasVersion || FileVersion(now, now: 0).tag == FileVersion(status, now: 0).tag else {
       throw StoreError(.changed, "\(path) changed while it was read")
     }
   }
@@ -159,7 +162,8 @@ public final class HostFile {
         throw StoreError(error)
       }
     case (.path(let path), let permitted?):
-      return try open(try permitted.relative(path), access, below: permitted.path, files)
+      let inner = try permitted.relative(path)
+      return try open(inner.isEmpty ? "." : inner, access, below: permitted.path, files)
     case (.beneath(let path, let folder), nil): return try open(path, access, below: folder, files)
     case (.beneath(let path, let folder), let permitted?):
       let inner = try permitted.relative(folder)

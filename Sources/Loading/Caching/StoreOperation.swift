@@ -191,14 +191,18 @@ extension StoreOperation {
   }
 
   /// As `store`, with the body and the format from content of the host.
-  func storing(_ content: Loader.Content, maxBytes: Int64, in storage: DiskServices) -> Outcome {
+  ///
+  /// - Parameter isWanted: returns false when no load waits for it any more.
+  func storing(
+    _ content: Loader.Content, maxBytes: Int64, in storage: DiskServices, while isWanted: () -> Bool = { true }
+  ) -> Outcome {
     do throws(LoadError) {
       var own = self
       switch content {
       case .bytes(let bytes): own.body = .bytes(bytes)
       case .file(let place):
         own.body = try storage.read(
-          place, maxBytes: maxBytes, largestInMemory: largestInMemory, isStored: !tiers.isEmpty)
+          place, maxBytes: maxBytes, largestInMemory: largestInMemory, isStored: !tiers.isEmpty, while: isWanted)
       }
       let prefix: [UInt8]
       switch own.body {

@@ -164,7 +164,10 @@ final class DecodeCoordinator {
       if case .ofRendition(let index, _) = error { return fail(id, failure, ofOutput: index) }
       guard case .corrupt = error else { return fail(id, failure) }
       let (response, waiters) = (decode.candidate.response, self.end(id))
-      if response.isOnDisk { corrupt.remember(failure, of: decode.subject, now: .now) }
+      // For a file of the host, the subject has its digest.
+      if response.isOnDisk || waiters.contains(where: { $0.status == .file }) {
+        corrupt.remember(failure, of: decode.subject, now: .now)
+      }
       if waiters.contains(where: { $0.status == .miss }) { rememberTransfer(of: response) }
       for waiter in waiters { sourceIsCorrupt(response, for: waiter.load, waiter.status, waiter.stage, failure) }
     case (.success(let decoded), .encoded(let path)): keep(decoded, at: path, of: id, decode)

@@ -353,9 +353,12 @@ extension DiskServices {
   /// Copies a host's file. Must run on the disk thread. A file that the cache has no space for is read into memory if
   /// the memory tier would take it; otherwise it goes to the scratch folder.
   ///
-  /// - Parameter isStored: whether the cache will store it. If not, it stays in memory, up to `largestUnstored`.
+  /// - Parameters:
+  ///   - isStored: whether the cache will store it. If not, it stays in memory, up to `largestUnstored`.
+  ///   - isWanted: asked before each piece, as a load may end while its file is read.
   func read(
-    _ place: HostPlace, maxBytes: Int64, largestInMemory: Int64, isStored: Bool = true
+    _ place: HostPlace, maxBytes: Int64, largestInMemory: Int64, isStored: Bool = true,
+    while isWanted: () -> Bool = { true }
   ) throws(LoadError) -> Download.Body {
     let file: HostFile
     do throws(StoreError) {
@@ -369,17 +372,20 @@ extension DiskServices {
     }
     do throws(StoreError) {
       if !isStored, file.byteCount > Self.largestUnstored {
-        return .spool(SpooledBody(spool: try filled(try makeScratchSpool(), from: file), isScratch: true))
+        let spool = try makeScratchSpool()
+        return .spool(SpooledBody(spool: try filled(spool, from: file, while: isWanted), isScratch: true))
       }
-      guard isStored, let tier, file.byteCount > Download.spoolThreshold else { return .bytes(try file.readAll()) }
+      guard isStored, let tier, file.byteCount > Download.spoolThreshold else {
+        return .bytes(try file.readAll(while: isWanted))
+      }
       do throws(StoreError) {
         let spool = try makeSpool(in: tier, expected: file.byteCount)()
-        return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: false))
+        return .spool(SpooledBody(spool: try filled(spool, from: file, while: isWanted), isScratch: false))
       } catch {
-        if file.byteCount <= largestInMemory { return .bytes(try file.readAll()) }
+        if file.byteCount <= largestInMemory { return .bytes(try file.readAll(while: isWanted)) }
         // The load does not fail because the cache does.
         let spool = try makeScratchSpool()
-        return .spool(SpooledBody(spool: try filled(spool, from: file), isScratch: true))
+        return .spool(SpooledBody(spool: try filled(spool, from: file, while: isWanted), isScratch: true))
       }
     } catch {
       throw LoadError(error)
@@ -389,13 +395,11 @@ extension DiskServices {
   /// Larger files are copied to the scratch folder.
   private static let largestUnstored: Int64 = 64 << 20
 
-  private func filled(_ spool: BodySpool, from file: HostFile) throws(StoreError) -> BodySpool {
+  private func filled(
+    _ spool: BodySpool, from file: HostFile, while isWanted: () -> Bool
+  ) throws(StoreError) -> BodySpool {
     do throws(StoreError) {
-      // Read up to the size checked above: the file may grow in the meantime.
-      while case let left = file.byteCount - spool.length, left > 0,
-        case let piece = try file.read(at: spool.length, count: Int(min(left, 1 << 18))), !piece.isEmpty
-      { try spool.add(piece) }
-      try file.checkUnchanged()
+      try file.forEachPiece(while: isWanted) { piece throws(StoreError) in try spool.add(piece) }
     } catch {
       spool.drop()
       throw error
@@ -405,9 +409,25 @@ extension DiskServices {
 }
 
 extension HostFile {
-  fileprivate func readAll() throws(StoreError) -> [UInt8] {
-    let bytes = try read(at: 0, count: Int(byteCount))
-    try checkUnchanged()
+  fileprivate func readAll(while isWanted: () -> Bool) throws(StoreError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(Int(byteCount))
+    try forEachPiece(while: isWanted) { piece throws(StoreError) in bytes += piece }
     return bytes
+  }
+
+  /// Reads up to the size that the file had when it was opened: it may grow in the meantime.
+  fileprivate func forEachPiece(
+    while isWanted: () -> Bool, _ body: ([UInt8]) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    var offset: Int64 = 0
+    while offset < byteCount {
+      guard isWanted() else { throw StoreError(.io, "no load waits for the file") }
+      let piece = try read(at: offset, count: Int(min(byteCount - offset, 1 << 18)))
+      if piece.isEmpty { break }
+      try body(piece)
+      offset += Int64(piece.count)
+    }
+    try checkUnchanged()
   }
 }

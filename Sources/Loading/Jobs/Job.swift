@@ -2,6 +2,7 @@ internal import HTTPCaching
 internal import HTTPTransport
 internal import HTTPTypes
 internal import ImageStore
+internal import Threads
 
 /// One coalesced transfer, from the cache lookup to the last answer: what is asked, what is known of it, and what
 /// follows from each event. It does nothing itself; `JobCoordinator.perform` carries out the actions.
@@ -57,6 +58,8 @@ final class Job {
   var isPermitted = false
   /// The clears so far by all workers of the directory, when the first attempt started.
   private(set) var clearCount: UInt64?
+  /// Set while the content of a file of the host is read: true tells the disk thread that no load waits for it.
+  var hasEnded: Locked<Bool>?
 
   init(first: ActiveLoad) { self.first = first }
 

@@ -112,11 +112,14 @@ final class JobLookups {
   // MARK: - Files of the host
 
   private func awaitTurn(of load: ActiveLoad, _ id: JobID) {
-    guard files.waitingCount < max(1, jobs.scheduler.limits.maxQueued) else {
+    let limit = max(1, jobs.scheduler.limits.maxQueued)
+    if files.waitingCount >= limit { files.forgetEnded(claim: claim) }
+    guard files.waitingCount < limit else {
       client?.rejectAsOverloaded(id)
       return
     }
-    if files.add(id, of: load.id) { readFile(of: id) } else { jobs.record(for: id) { $0.enter(.wait, at: .now) } }
+    let begins = files.add(id, of: load.id, at: jobs.scheduler.job(id)?.priority ?? load.priority)
+    if begins { readFile(of: id) } else { jobs.record(for: id) { $0.enter(.wait, at: .now) } }
   }
 
   private func readFile(of id: JobID) {
@@ -127,12 +130,13 @@ final class JobLookups {
   /// Called when a load of a file has ended: the file of another may be read.
   func fileEnded(_ load: LoadID) {
     files.end(load)
-    let claim = { [jobs] (job: JobID) in
-      jobs.scheduler.firstSubscriber(of: job).flatMap { first in
-        jobs.scheduler.job(job).map { (load: first, priority: $0.priority) }
-      }
+    while let next = files.next(changes: jobs.scheduler.reprioritized, claim: claim) { readFile(of: next) }
+  }
+
+  private func claim(_ job: JobID) -> FileQueue.Claim? {
+    jobs.scheduler.firstSubscriber(of: job).flatMap { first in
+      jobs.scheduler.job(job).map { FileQueue.Claim(load: first, priority: $0.priority) }
     }
-    while let next = files.next(claim: claim) { readFile(of: next) }
   }
 
   // MARK: - Serving

@@ -1,5 +1,6 @@
 internal import HTTPTransport
 internal import Platform
+internal import Threads
 
 /// The jobs under way: the scheduler, which knows where each stands, with a record of what it is for (`Job`); and the
 /// loads that wait for them.
@@ -24,7 +25,11 @@ final class JobRegistry {
 
   /// Removes the record of a job, which must also end in the scheduler.
   @discardableResult
-  func remove(_ id: JobID) -> Job? { records.remove(id) }
+  func remove(_ id: JobID) -> Job? {
+    let job = records.remove(id)
+    job?.hasEnded?.withLock { $0 = true }
+    return job
+  }
 
   // MARK: - The loads of a job
 

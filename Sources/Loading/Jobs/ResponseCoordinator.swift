@@ -4,6 +4,7 @@ internal import HTTPTypes
 internal import ImageCodec
 internal import ImageStore
 internal import Platform
+internal import Threads
 internal import Tracing
 
 /// The successful responses of jobs: a 304 that confirms a stored response, or a body to store.
@@ -88,12 +89,14 @@ final class ResponseCoordinator {
     if let version = file?.version { draft.headers.append("etag", version.tag) }
     let isStored = file == nil && job.request.cacheMode != .noStore
     jobs.record(for: id) { $0.enter(.store, at: .now) }
+    let hasEnded = Locked(false)
+    job.hasEnded = hasEnded
     store(
       id, job, as: draft,
       keeping: isStored ? jobs.tiers(of: id, hasDisk: storage.tier != nil) : [],
       invalidatesStored: job.request.cachesVariantsAlone
     ) { [maxBytes = job.request.maxBytes] operation, storage in
-      operation.storing(content, maxBytes: maxBytes, in: storage)
+      operation.storing(content, maxBytes: maxBytes, in: storage) { !hasEnded.withLock { $0 } }
     }
   }
 
@@ -183,7 +186,9 @@ final class ResponseCoordinator {
   /// Answers a load of a job whose response has been stored.
   private func serve(_ load: ActiveLoad, of job: Job, _ candidate: Candidate, _ stored: StoreOperation.Stored) {
     let file = job.request.cachedFile
-    let isTooNew = file?.version?.isSettled == false && job.request.cacheMode != .noStore
+    // Without a variant nothing is to be kept.
+    let isTooNew =
+      file?.version?.isSettled == false && job.request.cacheMode != .noStore && !load.request.variant.isEmpty
     load.isKept = stored.isKept && !isTooNew || !load.request.store.contains(.disk)
     let status: CacheStatus = file == nil ? .miss : .file
     switch stored.delivered[load.id] {

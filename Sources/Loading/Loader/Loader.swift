@@ -141,7 +141,7 @@ public final class Loader {
   /// - Returns: when the next deadline is due.
   private func endUnidentified(at now: Instant) -> Instant? {
     while let (_, id) = fileDeadlines.take(dueAt: now) {
-      if let file = registry[id]?.request.cachedFile, file.version == nil {
+      if registry[id]?.awaitsFile == true {
         finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
       }
     }

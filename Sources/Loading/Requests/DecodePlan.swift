@@ -27,7 +27,10 @@ public final class DecodePlan: Sendable {
     guard
       transform != nil || deliversPixels || wantsPlaceholder || checks || !facts.isEmpty || outputs?.isEmpty == false
     else { return nil }
-    return DecodePlan(transform, deliversPixels, wantsPlaceholder, checks, facts, isolation, outputs)
+    // Facts alone may need no pixel.
+    let isOfFacts = outputs?.isEmpty == true && !wantsPlaceholder && !checks
+    return DecodePlan(
+      transform, deliversPixels, wantsPlaceholder, checks, facts, isolation, isOfFacts ? nil : outputs)
   }
 
   private init(

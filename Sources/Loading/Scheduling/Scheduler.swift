@@ -155,6 +155,9 @@ struct Scheduler: ~Copyable {
     didSet { if undecoded != oldValue { reconsiderDecoders() } }
   }
 
+  /// How often the priority of a job that looks into the cache, or waits for its file after that, has changed.
+  private(set) var reprioritized = 0
+
   // The rest is modified only by the scheduler's own extensions.
 
   var transfers: RunningTransfers
@@ -192,12 +195,13 @@ struct Scheduler: ~Copyable {
   ) -> Subscription {
     let result: Subscription
     let slot: Int32
+    let isNew: Bool
     if let existing = jobs.byKey[key] {
-      slot = existing
+      (slot, isNew) = (existing, false)
       result = .joined(jobs.id(at: slot), attempt: jobs[slot].phase == .active ? jobs[slot].attempt : nil)
     } else {
       let job = createJob(key, of: origin)
-      slot = job.slot
+      (slot, isNew) = (job.slot, true)
       result = .created(job)
     }
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
@@ -206,7 +210,7 @@ struct Scheduler: ~Copyable {
     jobs[slot].subscribers.append(id.slot, in: &subscriberLinks)
     jobs[slot].byPriority[priority] += 1
     if !needsDecoder { jobs[slot].decodeFreeSubscribers += 1 }
-    updateQueueClass(of: slot)
+    updateQueueClass(of: slot, isNew: isNew)
     if let deadline {
       addTimer(.deadline(id), at: deadline)
       deadlineAdded(deadline, at: jobs[slot].origin)
@@ -268,7 +272,7 @@ struct Scheduler: ~Copyable {
   }
 
   /// Updates the queue class of a job after a change of its subscribers.
-  mutating func updateQueueClass(of slot: Int32) {
+  mutating func updateQueueClass(of slot: Int32, isNew: Bool = false) {
     guard let priority = jobs[slot].byPriority.highest else { return }
     let (old, new) = (
       jobs[slot].queueClass,
@@ -279,6 +283,7 @@ struct Scheduler: ~Copyable {
     // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited
     // longer than the others of its level. The same holds for a job in its cache lookup, which is queued later.
     if priority != old.priority { jobs[slot].sequence = nextSequence(priority < old.priority ? .first : .asItComes) }
+    if priority != old.priority, !isNew, jobs[slot].phase == .lookingUp { reprioritized += 1 }
     guard jobs[slot].phase == .waiting else { return }
     queue.move(slot, of: jobs[slot].origin, to: new, sequence: jobs[slot].sequence)
   }

@@ -39,7 +39,7 @@ extension Session {
       let url = try params.string("url") ?? ""
       return .url(url, key: try LoadParameters.request(for: url, key: nil, defaults).key)
     case "key": return .key(try params.label("key") ?? "")
-    case "file": return .key(try FileParameters.request(of: params, key: nil, defaults).key)
+    case "file": return .key(try FileParameters.request(of: params, key: nil, takesKey: false, defaults).key)
     // `label` refuses an empty prefix, which would match the whole cache.
     case "prefix": return .prefix(try params.label("prefix") ?? "")
     case "host":
@@ -61,7 +61,7 @@ extension Session {
     var request =
       switch try params.one(of: ["url", "key", "file"]) {
       case "key": LoadParameters.request(forKey: try params.label("key") ?? "", defaults)
-      case "file": try FileParameters.request(of: params, key: nil, defaults)
+      case "file": try FileParameters.request(of: params, key: nil, takesKey: false, defaults)
       default: try LoadParameters.request(for: params.string("url") ?? "", key: nil, defaults)
       }
     request.processing = .asked(transform: try TransformParameters.read(params))

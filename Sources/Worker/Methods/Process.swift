@@ -86,13 +86,24 @@ enum FileParameters {
 
   /// A request that names a file.
   ///
-  /// - Parameter key: the key in the cache; nil for that of the path.
-  static func request(of params: Parameters, key: String?, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
+  /// - Parameters:
+  ///   - key: the key in the cache; nil for that of the path.
+  ///   - takesKey: whether the method takes a key beside the file.
+  static func request(
+    of params: Parameters, key: String?, takesKey: Bool = true, _ defaults: LoadDefaults
+  ) throws(RPCError) -> LoadRequest {
     let place = try place(params, defaults)
     if case .descriptor = place.name, key == nil {
-      throw params.refusal(of: "file.fd", "must not be given without key: a descriptor has no path")
+      throw params.refusal(
+        of: "file.fd",
+        takesKey
+          ? "must not be given without key: a descriptor has no path"
+          : "must not be given, as a descriptor has no path; give the key of its loads instead of file")
     }
-    return defaults.request(url: place.url, source: .file(place), key: key ?? place.url)
+    var request = defaults.request(url: place.url, source: .file(place), key: key ?? place.url)
+    // No field and no credential of the options is for a file.
+    request.fields = LoadHeaders()
+    return request
   }
 
   /// The parameters of `load` that are about transfers.

@@ -56,4 +56,33 @@ struct FileVersionTests {
     let error = #expect(throws: StoreError.self) { try HostFile(place) }
     #expect(error?.kind == .changed)
   }
+
+  @Test func `a write that gives the file its old time is seen by loads of a version`() throws {
+    let path = NSTemporaryDirectory() + "/version-" + UUID().uuidString
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try Data("one".utf8).write(to: URL(filePath: path))
+    let old = [FileAttributeKey.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)]
+    try FileManager.default.setAttributes(old, ofItemAtPath: path)
+    let place = HostPlace(.path(path))
+    let (versioned, plain) = (try HostFile(try place.identified()), try HostFile(place))
+    try versioned.checkUnchanged()
+    // The time of the change must be another one.
+    usleep(20_000)
+    let file = try FileHandle(forUpdating: URL(filePath: path))
+    try file.write(contentsOf: Data("two".utf8))
+    try file.close()
+    try FileManager.default.setAttributes(old, ofItemAtPath: path)
+    let error = #expect(throws: StoreError.self) { try versioned.checkUnchanged() }
+    #expect(error?.kind == .changed)
+    // `process` copies once, and compares the size and the time of the last write.
+    try plain.checkUnchanged()
+  }
+
+  @Test func `the permitted folder itself is no file`() throws {
+    let folder = try PermittedFolder(NSTemporaryDirectory())
+    for path in [NSTemporaryDirectory(), NSTemporaryDirectory() + "/."] {
+      let error = #expect(throws: StoreError.self) { try HostFile(HostPlace(.path(path), permitted: folder)) }
+      #expect(error?.message.hasSuffix("must be a regular file") == true)
+    }
+  }
 }

@@ -19,13 +19,19 @@ struct FileQueueTests {
       var queue = FileQueue(maxUnderWay: 3)
       var model = Model()
       var priorities: [LoadID: Priority] = [:]
+      var changes = 0
+      func claim(_ job: JobID) -> FileQueue.Claim? {
+        let load = Self.load(of: job)
+        return priorities[load].map { FileQueue.Claim(load: load, priority: $0) }
+      }
       func begun(_ id: LoadID) {
         model.waiting.removeAll { $0 == id }
         model.underWay.insert(id)
       }
       for id in ids {
-        priorities[id] = Priority.allCases.randomElement(using: &random)
-        if queue.add(Self.job(of: id), of: id) {
+        let priority = Priority.allCases.randomElement(using: &random) ?? .normal
+        priorities[id] = priority
+        if queue.add(Self.job(of: id), of: id, at: priority) {
           #expect(model.underWay.count < 3)
           begun(id)
         } else {
@@ -40,18 +46,19 @@ struct FileQueueTests {
           model.underWay.remove(other)
           model.waiting.removeAll { $0 == other }
         } else {
+          changes += 1
           priorities[other] = Priority.allCases.randomElement(using: &random)
         }
-        while let job = queue.next(claim: { job in
-          let load = Self.load(of: job)
-          return priorities[load].map { (load, $0) }
-        }) {
+        while let job = queue.next(changes: changes, claim: claim) {
           let next = Self.load(of: job)
           let highest = model.waiting.compactMap { priorities[$0] }.max()
           #expect(next == model.waiting.first { priorities[$0] == highest })
           begun(next)
         }
         #expect(model.underWay.count == 3 || model.waiting.isEmpty)
+        #expect(queue.waitingCount >= model.waiting.count)
+        queue.forgetEnded(claim: claim)
+        #expect(queue.waitingCount <= model.waiting.count + queue.waitingCount / 8)
       }
     }
   }
