@@ -237,12 +237,15 @@ class Outputs(Process):
 
     def test_waiting_files_are_not_read_and_count_as_queued(self) -> None:
         lines = [{"id": number, "method": "process", "params": {"file": {"path": str(self.photo)}, "validate": "decode"}} for number in range(100)]
+        lines.append({"id": 100, "method": "stats", "params": {}})
         command = [default_worker(), "--cache-dir", str(self.folder / "other"), "--decoders", "1", "--max-queued", "5"]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         answers = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
         kinds = [self.kind(json.loads(answer)) for answer in answers]
         self.assertGreater(kinds.count("overloaded"), 0)
-        self.assertEqual(kinds.count("overloaded") + kinds.count("None"), 100)
+        self.assertEqual(kinds.count("overloaded") + kinds.count("None"), 101)
+        (stats,) = (answer["result"] for answer in map(json.loads, answers) if answer["id"] == 100)
+        self.assertIn(stats["queue"]["waiting"]["normal"], range(1, 6))
 
     def test_data_and_paths_are_the_files(self) -> None:
         kinds = {"data": {"deliver": "data"}, "path": {}, "both": {"deliver": "data", "saveTo": str(self.media / "both")}}

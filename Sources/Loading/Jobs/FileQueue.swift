@@ -74,6 +74,16 @@ struct FileQueue {
     return nil
   }
 
+  /// The numbers of waiting jobs by priority.
+  ///
+  /// - Complexity: O(n log n).
+  mutating func counts(claim: (JobID) -> Claim?) -> PriorityCounts {
+    sort(claim)
+    var counts = PriorityCounts()
+    for priority in Priority.allCases { counts[priority] = waiting[priority.rawValue].count }
+    return counts
+  }
+
   private mutating func sort(_ claim: (JobID) -> Claim?) {
     var all: [Waiting] = []
     for level in waiting.indices {

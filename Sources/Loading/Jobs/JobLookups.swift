@@ -133,6 +133,9 @@ final class JobLookups {
     while let next = files.next(changes: jobs.scheduler.reprioritized, claim: claim) { readFile(of: next) }
   }
 
+  /// The numbers of jobs that wait until their file is read, by priority.
+  var waitingForFiles: PriorityCounts { files.counts(claim: claim) }
+
   private func claim(_ job: JobID) -> FileQueue.Claim? {
     jobs.scheduler.firstSubscriber(of: job).flatMap { first in
       jobs.scheduler.job(job).map { FileQueue.Claim(load: first, priority: $0.priority) }

@@ -33,9 +33,10 @@ extension Loader {
     }
     storage.perform(look) { [weak self] disk, pixels in
       guard let self else { return }
+      let queued = self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved
       completion(
         Statistics(
-          waiting: self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved,
+          waiting: queued + self.coordinator.lookups.waitingForFiles,
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),

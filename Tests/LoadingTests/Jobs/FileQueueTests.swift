@@ -59,6 +59,10 @@ struct FileQueueTests {
         #expect(queue.waitingCount >= model.waiting.count)
         queue.forgetEnded(claim: claim)
         #expect(queue.waitingCount <= model.waiting.count + queue.waitingCount / 8)
+        let counts = queue.counts(claim: claim)
+        for priority in Priority.allCases {
+          #expect(counts[priority] == model.waiting.count { priorities[$0] == priority })
+        }
       }
     }
   }
