@@ -250,16 +250,13 @@ class ActiveStorage(Uploads):
                 return {answer["worker"] for answer in answers}
 
             before = workers()
-            server.log = ""
             server.process.send_signal(signal.SIGURG)  # The others are forked again, from the first, which has a worker.
-            server.awaited(r"(Worker 1 \(PID: \d+\) booted).*(?s:.*)Worker 2 \(PID: \d+\) booted")
-            after = workers()
-            self.assertNotEqual(before, after)
+            self.until(lambda: workers() - before)
             self.await_children_of_ended(server)
 
     def test_a_worker_that_is_killed_again_and_again(self) -> None:
-        with self.puma("-t", "16:16") as server:
-            worker = self.upload(server, jpeg())["worker"]
+        with self.puma("-t", "16:16", JOBS="async") as server:  # The adapter "inline" cannot repeat an analysis.
+            worker = self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}})["worker"]
             killed = []
 
             def kill(number: int) -> None:
