@@ -249,9 +249,13 @@ class ActiveStorage(Uploads):
                 answers = self.at_once(12, lambda: self.upload(server, turned, {"a": {"resize_to_limit": [90, 90]}}))
                 return {answer["worker"] for answer in answers}
 
+            booted = r"((?s:(Worker \d \(PID: \d+\) booted.*?){%d}))"
+            server.awaited(booted % 3)
             before = workers()
+            server.log = ""
             server.process.send_signal(signal.SIGURG)  # The others are forked again, from the first, which has a worker.
-            self.until(lambda: workers() - before)
+            server.awaited(booted % 2)
+            self.assertTrue(workers() - before)
             self.await_children_of_ended(server)
 
     def test_a_worker_that_is_killed_again_and_again(self) -> None:
