@@ -13,9 +13,7 @@ import re
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any, Optional
 from urllib.parse import urlencode
 
+import bomb_files
 from origin_process import PATIENCE
 from package import ROOT
 from processes import descendants
@@ -44,16 +43,6 @@ def has_gems(*names: str) -> bool:
         return False
     code = "ARGV.each { |name| Gem::Specification.find_by_name(name) }"
     return subprocess.run(["ruby", "-e", code, *names], stderr=subprocess.DEVNULL).returncode == 0
-
-
-def bomb() -> bytes:
-    """A PNG of 200 bytes that says that it has 60,000 x 60,000 pixels."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    head = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(bytes(100_000))) + chunk(b"IEND", b"")
 
 
 def animation() -> bytes:
@@ -168,7 +157,7 @@ class ActiveStorage(Uploads):
             self.upload(server, jpeg(), {"a": {"trim": True}}, status=500)
             self.await_children_of_ended(server)
 
-    @unittest.skipIf(shutil.which("vips") is None, "there is no vips here")
+    @unittest.skipIf(shutil.which("vips") is None, "vips is not installed")
     def test_a_photo_of_a_phone(self) -> None:
         (self.folder / "a.png").write_bytes(png(300, 200, "RGB"))
         made = subprocess.run(["vips", "copy", "a.png", "a.heic"], cwd=self.folder, capture_output=True)
@@ -184,7 +173,7 @@ class ActiveStorage(Uploads):
         with self.puma() as server:
             for content, width, words in (
                 (whole[: len(whole) // 3], 1600, ""),
-                (bomb(), 60_000, "pixels"),
+                (bomb_files.png(60_000, zlib.compress(bytes(100_000))), 60_000, "pixels"),
                 (PDF, None, "a PDF"),
                 (b"hello, world", None, "not an image"),
                 (b"", None, "not an image"),
@@ -363,12 +352,6 @@ class ActiveStorage(Uploads):
                 sidekiq.terminate()
                 sidekiq.wait(PATIENCE)
             self.await_end(pids)
-
-    def until(self, is_so: Any) -> None:
-        until = time.monotonic() + PATIENCE
-        while not is_so():
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.02)
 
 
 BUSY = """

@@ -211,7 +211,6 @@ class Cached(LoadFile):
         self.assertEqual(self.worker.call("clear", prefix=f"file://{self.spool}/")["result"]["removed"], 1)
         self.assertEqual(self.seen(other), ("file", BLUE))
 
-
     def test_query_tells_why_a_file_failed(self) -> None:
         self.file.write_bytes(b"%PDF-1.7" + bytes(1000))
         settle(self.file)

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -68,12 +67,6 @@ class PHPFPM(Uploads):
         self.addCleanup(process.terminate)
         self.until(lambda: (self.folder / "fpm.sock").exists() and len(descendants(process.pid)) == children)
         return process
-
-    def until(self, is_so: Any) -> None:
-        until = time.monotonic() + PATIENCE
-        while not is_so():
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.02)
 
     def request(self, content: bytes = b"", **query: str) -> tuple[int, Any]:
         query = {"binary": os.environ["IMAGEWORKER"], "to": str(self.media / f"{os.urandom(8).hex()}.jpg"), **query}

@@ -79,11 +79,14 @@ class Uploads(unittest.TestCase):
                 self.assertEqual((picture.format, picture.size), ("WEBP", expected))
                 self.assertEqual(dict(picture.getexif()), {})
 
-    def await_end(self, pids: list[int]) -> None:
+    def until(self, is_so: Callable[[], object]) -> None:
         until = time.monotonic() + PATIENCE
-        while any(os.path.exists(f"/proc/{pid}") for pid in pids):
+        while not is_so():
             self.assertLess(time.monotonic(), until)
-            time.sleep(0.02)
+            time.sleep(0.002)
+
+    def await_end(self, pids: list[int]) -> None:
+        self.until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
 
 if has("django"):
@@ -321,12 +324,6 @@ class Node(Uploads):
         with contextlib.suppress(ConnectionError):  # The answer comes before all is read.
             connection.sendall(b"POST /pictures HTTP/1.1\r\nHost: a\r\n" + rest)
         return connection
-
-    def until(self, is_so: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE
-        while not is_so():
-            self.assertLess(time.monotonic(), until)
-            time.sleep(0.002)
 
     def await_no_file(self) -> None:
         self.until(lambda: self.files(self.folder / "spool") == [] and list(self.media.iterdir()) == [])

@@ -117,8 +117,8 @@ class Ledger:
 
     def end(self, exchange: Exchange, how: str) -> None:
         exchange.ended = how
-        self.ended[how] += 1
-        self._active.pop(id(exchange), None)
+        if self._active.pop(id(exchange), None) is not None:  # Otherwise it began before a reset.
+            self.ended[how] += 1
         self._changed()
 
     @property
