@@ -1,8 +1,8 @@
 #pragma once
 
 // Sums of weighted samples, which take most of the time of resampling. Swift compiles for the oldest processor that the
-// program supports. A C function can be compiled for two, one of which is chosen at run time. Both versions do the same
-// operations in the same order, so that the result is the same on each machine.
+// program supports. A C function can be compiled for several, one of which is chosen at run time. All versions do the
+// same operations in the same order, so that the result is the same on each machine.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +11,7 @@
 #define CVECTORS_LANES 8
 
 typedef float cvectors_lanes __attribute__((vector_size(CVECTORS_LANES * sizeof(float))));
+typedef float cvectors_numbers __attribute__((vector_size(2 * sizeof(cvectors_lanes))));
 
 /// Forbids fused multiply-add, which rounds once less and is not available on every processor.
 #define CVECTORS_ROUNDED _Pragma("clang fp contract(off)")
@@ -29,15 +30,13 @@ CVECTORS_BODY void cvectors_weighted_sums(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
   CVECTORS_ROUNDED
   for (size_t at = 0; at < length; at += 4 * CVECTORS_LANES) {
-    cvectors_lanes sum[4];
-    CVECTORS_UNROLLED (int part = 0; part < 4; part++) sum[part] = cvectors_load(sums + at + part * CVECTORS_LANES);
+    cvectors_numbers sum[2], samples[2];
+    memcpy(sum, sums + at, sizeof sum);
     for (size_t row = 0; row < count; row++) {
-      const float *samples = rows + row * length + at;
-      CVECTORS_UNROLLED (int part = 0; part < 4; part++) {
-        sum[part] += cvectors_load(samples + part * CVECTORS_LANES) * weights[row];
-      }
+      memcpy(samples, rows + row * length + at, sizeof samples);
+      CVECTORS_UNROLLED (int half = 0; half < 2; half++) sum[half] += samples[half] * weights[row];
     }
-    CVECTORS_UNROLLED (int part = 0; part < 4; part++) cvectors_store(sums + at + part * CVECTORS_LANES, sum[part]);
+    memcpy(sums + at, sum, sizeof sum);
   }
 }
 
@@ -84,7 +83,6 @@ CVECTORS_BODY void cvectors_narrow_columns(
 }
 
 typedef uint8_t cvectors_bytes __attribute__((vector_size(16)));
-typedef float cvectors_numbers __attribute__((vector_size(64)));
 
 /// Loads 16 bytes, each `stride` (1 to 4) after the one before.
 CVECTORS_BODY cvectors_numbers cvectors_every(const uint8_t *place, const size_t stride) {
@@ -131,13 +129,22 @@ CVECTORS_BODY void cvectors_samples_body(
 
 #ifdef __x86_64__
 #define CVECTORS_WIDE static __attribute__((target("avx2")))
+#define CVECTORS_WIDEST static __attribute__((target("avx512f")))
 static inline int cvectors_is_wide(void) { return __builtin_cpu_supports("avx2") != 0; }
+static inline int cvectors_is_widest(void) { return __builtin_cpu_supports("avx512f") != 0; }
 #else
 #define CVECTORS_WIDE static
+#define CVECTORS_WIDEST static
 static inline int cvectors_is_wide(void) { return 0; }
+static inline int cvectors_is_widest(void) { return 0; }
 #endif
 
 CVECTORS_WIDE void cvectors_add_rows_wide(
+    float *sums, const float *rows, size_t length, const float *weights, size_t count) {
+  cvectors_weighted_sums(sums, rows, length, weights, count);
+}
+
+CVECTORS_WIDEST void cvectors_add_rows_widest(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
   cvectors_weighted_sums(sums, rows, length, weights, count);
 }
@@ -164,10 +171,13 @@ static inline void cvectors_samples(
   }
 }
 
-/// Adds `count` rows of `length` samples to sums: each row times its weight. `length` must be a multiple of 32.
+/// Adds `count` rows of `length` samples to sums: each row times its weight. `length` must be a multiple of 32. It takes
+/// half the time if the rows are aligned to 64 bytes.
 static inline void cvectors_add_rows(
     float *sums, const float *rows, size_t length, const float *weights, size_t count) {
-  if (cvectors_is_wide()) {
+  if (cvectors_is_widest()) {
+    cvectors_add_rows_widest(sums, rows, length, weights, count);
+  } else if (cvectors_is_wide()) {
     cvectors_add_rows_wide(sums, rows, length, weights, count);
   } else {
     cvectors_weighted_sums(sums, rows, length, weights, count);

@@ -90,9 +90,7 @@ package final class JPEGReader: RowReader {
       planes.map { $0.part(crop) }, atOnce: planes.map { Int($0.row_count) }.max() ?? 0, to: size)
     while !resampler.isComplete {
       try check(cjpeg_read_planes(reader))
-      for (index, plane) in planes.enumerated() {
-        for row in 0..<Int(plane.row_count) { resampler.addRow(plane.rows[row]!, to: index) }
-      }
+      for (index, plane) in planes.enumerated() { resampler.add(plane.rows, count: Int(plane.row_count), to: index) }
       resampler.addRows()
     }
     cjpeg_look_for_end(reader)

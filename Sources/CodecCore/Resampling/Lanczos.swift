@@ -37,9 +37,12 @@ struct Lanczos {
     let taps = ((spans.lazy.map(\.count).max() ?? 0) + 1) / 2 * 2
     weights = [Float](unsafeUninitializedCapacity: taps * count) { weights, initialized in
       weights.initialize(repeating: 0)
+      let turn = .pi / (width * Self.lobes)
+      let ofTurn = (sine: sin(turn), cosine: cos(turn))
       for (sample, span) in spans.enumerated() {
         let distance = (Double(span.lowerBound) + 0.5 - center(sample)) / width
-        Self.write(span.count, to: weights.baseAddress! + sample * taps, from: distance, step: 1 / width)
+        let place = weights.baseAddress! + sample * taps
+        Self.write(span.count, to: place, from: distance * .pi / Self.lobes, turn, ofTurn)
       }
       initialized = taps * count
     }
@@ -49,7 +52,7 @@ struct Lanczos {
   private static let recent = Mutex<[(part: Range<Double>, filter: Lanczos)]>([])
   private static let maxCached = 8
 
-  /// Returns a cached filter if there is one, because most often all images of a series have the same size.
+  /// Returns a cached filter if there is one, because the planes of an image share filters.
   static func cached(from part: Range<Double>, to count: Int) -> Lanczos {
     recent.withLock { recent in
       if let entry = recent.first(where: { $0.part == part && $0.filter.spans.count == count }) { return entry.filter }
@@ -71,21 +74,20 @@ struct Lanczos {
     }
   }
 
-  /// Writes the weights of one span.
+  /// Writes the weights of one span, whose first sample has this angle. The angle of the next is larger by `turn`.
   private static func write(
-    _ count: Int, to weights: UnsafeMutablePointer<Float>, from distance: Double, step: Double
+    _ count: Int, to weights: UnsafeMutablePointer<Float>, from first: Double, _ turn: Double,
+    _ ofTurn: (sine: Double, cosine: Double)
   ) {
     // sinc(d) sinc(d / 3) is s² (3 - 4 s²) / 3a², where a is a third of pi d and s is its sine. The sine is computed
     // from that of the previous sample by a rotation.
-    var angle = distance * .pi / lobes
-    let turn = step * .pi / lobes
+    var angle = first
     var (sine, cosine) = (sin(angle), cos(angle))
-    let (sineOfTurn, cosineOfTurn) = (sin(turn), cos(turn))
     var sum = 0.0
     for index in 0..<count {
       let square = sine * sine
       let weight = abs(angle) < 1e-6 ? 1 : abs(angle) >= .pi ? 0 : square * (3 - 4 * square) / (3 * angle * angle)
-      (sine, cosine) = (sine * cosineOfTurn + cosine * sineOfTurn, cosine * cosineOfTurn - sine * sineOfTurn)
+      (sine, cosine) = (sine * ofTurn.cosine + cosine * ofTurn.sine, cosine * ofTurn.cosine - sine * ofTurn.sine)
       angle += turn
       weights[index] = Float(weight)
       sum += weight

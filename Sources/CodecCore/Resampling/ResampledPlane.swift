@@ -40,14 +40,20 @@ final class ResampledPlane {
     (samples, rows) = (across.covered, down.covered)
     next = rows.lowerBound
     length = (samples.count + across.taps + Self.step - 1) / Self.step * Self.step
-    waiting = .allocate(capacity: length * atOnce)
+    waiting = Self.rows(atOnce, of: length)
     waiting.initialize(repeating: 0, count: length * atOnce)
     maxOpen = down.maxOpen(during: atOnce + ahead) + Lanes.scalarCount
-    open = .allocate(capacity: length * maxOpen)
+    open = Self.rows(maxOpen, of: length)
     let first = samples.lowerBound
     firsts = across.spans.map { Int32($0.lowerBound - first) }
-    columns = .allocate(capacity: length * Lanes.scalarCount)
+    columns = Self.rows(Lanes.scalarCount, of: length)
     result = .allocate(capacity: size.width)
+  }
+
+  /// Rows that begin with a vector of the processor.
+  private static func rows(_ count: Int, of length: Int) -> UnsafeMutablePointer<Float> {
+    let bytes = count * length * MemoryLayout<Float>.size
+    return UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64).assumingMemoryBound(to: Float.self)
   }
 
   deinit {
@@ -73,6 +79,11 @@ final class ResampledPlane {
     let offset = samples.lowerBound * stride
     cvectors_samples(row + offset, alpha.map { $0 + offset }, stride, samples.count, waiting + given * length)
     given += 1
+  }
+
+  /// Passes the next rows of a plane that is stored alone.
+  func add(_ rows: UnsafePointer<UnsafeMutablePointer<UInt8>?>, count: Int) {
+    for row in 0..<count { addRow(rows[row]!, every: 1, weightedBy: nil) }
   }
 
   func addRows() {

@@ -77,9 +77,9 @@ package final class Resampler {
 
   package var isComplete: Bool { complete == height }
 
-  /// Passes the next row of a plane, from the top.
-  package func addRow(_ row: UnsafePointer<UInt8>, to plane: Int) {
-    planes[plane].addRow(row, every: 1, weightedBy: nil)
+  /// Passes the next rows of a plane, from the top.
+  package func add(_ rows: UnsafePointer<UnsafeMutablePointer<UInt8>?>, count: Int, to plane: Int) {
+    planes[plane].add(rows, count: count)
   }
 
   /// Adds the next row of interleaved bands, from the top.

@@ -41,9 +41,9 @@ extension ImageFacts {
 }
 
 extension ContainerFacts {
-  private static var answers: [(String, WritableKeyPath<ContainerFacts, Bool?>)] {
-    [("container.hasAlpha", \.hasAlpha), ("container.hasGPS", \.hasGPS), ("container.c2pa", \.c2pa)]
-  }
+  private static let answers: [(String, any WritableKeyPath<ContainerFacts, Bool?> & Sendable)] = [
+    ("container.hasAlpha", \.hasAlpha), ("container.hasGPS", \.hasGPS), ("container.c2pa", \.c2pa),
+  ]
 
   fileprivate func add(to message: inout CodecMessage) {
     message["container"] = ""

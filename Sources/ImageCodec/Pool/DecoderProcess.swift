@@ -80,7 +80,7 @@ final class DecoderProcess {
       "\(settings.sharedLifetime)",
     ]
     let error = withCStrings(arguments) { arguments in
-      withCStrings(Self.environment) { csystem_spawn(&id, executable, arguments, $0, other, messages[1]) }
+      withCStrings(Self.environment(libraries)) { csystem_spawn(&id, executable, arguments, $0, other, messages[1]) }
     }
     guard error == 0 else {
       close(messages[0])
@@ -109,9 +109,11 @@ final class DecoderProcess {
   }
 
   /// The environment: few malloc arenas, because there are few threads; the paths of what a release brings, which may
-  /// have been moved since the last start; and none of the worker's secrets.
-  private static var environment: [String] {
+  /// have been moved since the last start; and none of the worker's secrets. The functions of the libraries are looked
+  /// up once by a parent that has few, and not by each child again.
+  private static func environment(_ libraries: DecoderLibraries) -> [String] {
     let paths = [
+      ("LD_BIND_NOW", libraries == .plain ? "1" : nil),
       ("LD_LIBRARY_PATH", getenv("LD_LIBRARY_PATH").map { String(cString: $0) }),
       ("FONTCONFIG_FILE", FontConfiguration.path),
       ("LIBHEIF_PLUGIN_PATH", pathInRelease("lib/libheif-plugins")),

@@ -9,37 +9,57 @@ package struct CodecMessage: Sendable, Hashable {
   /// The maximum length of a message in bytes.
   package static let maxLength = 16 << 10
 
-  private var fields: [String: String] = [:]
+  private struct Field: Sendable, Hashable {
+    let name, value: String
+  }
+
+  private static let newline = UInt8(ascii: "\n")
+
+  /// Of several with the same name, the last counts.
+  private var fields: [Field] = []
 
   package init() {}
 
   package subscript(name: String) -> String? {
-    get { fields[name] }
-    // A line break in a value would start another field.
-    set { fields[name] = newValue.map { String($0.map { $0.isNewline ? " " : $0 }) } }
+    get { fields.last { $0.name == name }?.value }
+    set {
+      guard let newValue else { return fields.removeAll { $0.name == name } }
+      // A line break in a value would start another field.
+      let value = newValue.utf8.lazy.map { $0 == Self.newline ? UInt8(ascii: " ") : $0 }
+      fields.append(Field(name: name, value: String(decoding: value, as: UTF8.self)))
+    }
   }
 
   /// A non-negative number of at most 18 digits.
   package subscript(number name: String) -> Int? {
-    get { fields[name].flatMap { $0.utf8.count <= 18 ? Int($0) : nil }.flatMap { $0 < 0 ? nil : $0 } }
-    set { fields[name] = newValue.map { String($0) } }
+    get { self[name].flatMap { $0.utf8.count <= 18 ? Int($0) : nil }.flatMap { $0 < 0 ? nil : $0 } }
+    set { self[name] = newValue.map { String($0) } }
   }
 
   package var bytes: [UInt8] {
-    let lines = fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)\n" }
-    return Array((lines.joined() + "\n").utf8)
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(512)
+    for field in fields {
+      bytes += field.name.utf8
+      bytes.append(UInt8(ascii: "="))
+      bytes += field.value.utf8
+      bytes.append(Self.newline)
+    }
+    bytes.append(Self.newline)
+    return bytes
   }
 
   /// Removes the first message from the front of the received bytes. Nil if it is not complete yet.
   package init?(takenFrom received: inout [UInt8]) {
-    let newline = UInt8(ascii: "\n")
     guard
-      let end = received.indices.dropFirst().first(where: { received[$0] == newline && received[$0 - 1] == newline })
+      let end = received.indices.dropFirst().first(where: {
+        received[$0] == Self.newline && received[$0 - 1] == Self.newline
+      })
     else { return nil }
-    for line in received[..<end].split(separator: newline) {
-      let pair = line.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      guard pair.count == 2 else { continue }
-      fields[String(decoding: pair[0], as: UTF8.self)] = String(decoding: pair[1], as: UTF8.self)
+    for line in received[..<end].split(separator: Self.newline) {
+      guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let (name, value) = (line[..<equals], line[(equals + 1)...])
+      fields.append(Field(name: String(decoding: name, as: UTF8.self), value: String(decoding: value, as: UTF8.self)))
     }
     received.removeSubrange(...end)
   }

@@ -102,12 +102,10 @@ package enum CodecReply: Sendable, Hashable {
     }
   }
 
-  private static var numbers: [(String, WritableKeyPath<Decoded, Int>)] {
-    [
-      ("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames), ("channels", \.channels),
-      ("sourceWidth", \.sourceWidth), ("sourceHeight", \.sourceHeight),
-    ]
-  }
+  private static let numbers: [(String, any WritableKeyPath<Decoded, Int> & Sendable)] = [
+    ("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames), ("channels", \.channels),
+    ("sourceWidth", \.sourceWidth), ("sourceHeight", \.sourceHeight),
+  ]
 
   /// Reduces a text to one short line of plain ASCII, because libraries may quote hostile files in their messages.
   package static func readable(_ text: some StringProtocol) -> String {
@@ -116,9 +114,9 @@ package enum CodecReply: Sendable, Hashable {
 }
 
 extension Decoded.File {
-  private static var numbers: [(String, WritableKeyPath<Decoded.File, Int>)] {
-    [("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames)]
-  }
+  private static let numbers: [(String, any WritableKeyPath<Decoded.File, Int> & Sendable)] = [
+    ("bytes", \.bytes), ("width", \.width), ("height", \.height), ("frames", \.frames),
+  ]
 
   fileprivate func add(to message: inout CodecMessage, _ index: Int) {
     message["format\(index)"] = format.rawValue

@@ -31,9 +31,9 @@ public struct ErrorFigures: Sendable, Hashable {
 
 extension ErrorFigures {
   /// The figures that a decoder can report, by their names in its reply.
-  private static var numbers: [(String, WritableKeyPath<ErrorFigures, Int?>)] {
-    [("width", \.width), ("height", \.height), ("frames", \.frames), ("maxSide", \.maxSide)]
-  }
+  private static let numbers: [(String, any WritableKeyPath<ErrorFigures, Int?> & Sendable)] = [
+    ("width", \.width), ("height", \.height), ("frames", \.frames), ("maxSide", \.maxSide),
+  ]
 
   func add(to message: inout CodecMessage) {
     for (name, path) in Self.numbers { message[number: name] = self[keyPath: path] }

@@ -52,7 +52,7 @@ struct CodecMessageTests {
 
   @Test func `a value cannot become another field`() throws {
     var message = CodecMessage()
-    message["text"] = "a\nsays=done\r\nb"
+    message["text"] = "a\nsays=done\nb"
     var bytes = message.bytes
     let read = try #require(CodecMessage(takenFrom: &bytes))
     #expect(read["says"] == nil)
