@@ -8,10 +8,12 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +136,22 @@ class CacheDisk(unittest.TestCase):
                 return
             time.sleep(0.05)
         raise AssertionError(f"only {found} rows")
+
+    def test_a_disk_without_room_for_a_decoded_image_is_told(self) -> None:
+        disk = self.exits.enter_context(Disk(self.folder / "disk", "256k"))
+        image, side = self.folder / "image.bmp", 400
+        header = struct.pack("<IIIIiiHHIIIIII", 54 + 3 * side**2, 0, 54, 40, side, side, 1, 24, 0, 0, 0, 0, 0, 0)
+        image.write_bytes(b"BM" + header + os.urandom(3 * side**2))
+        self.exits.enter_context(unittest.mock.patch.dict(os.environ, TMPDIR=str(disk.path)))
+        output = {"transform": {"width": 390, "format": "png"}, "saveTo": str(self.folder / "output.png")}
+        for cache in (disk.path, self.folder / "cache"):
+            worker = self.worker(cache, "--files", str(self.folder))
+            answers = [
+                worker.call("process", file={"root": str(self.folder), "path": image.name}, outputs={"small": output}),
+                worker.call("load", file={"path": str(image)}, transform=output["transform"]),
+            ]
+            self.assertEqual([answer["error"]["data"]["kind"] for answer in answers], ["diskFull"] * 2)
+        self.assertFalse((self.folder / "output.png").exists())
 
     def test_query_names_no_file_that_is_missing(self) -> None:
         with self.worker(self.folder / "cache") as worker:

@@ -55,7 +55,7 @@ package final class OutputFile {
     while !rest.isEmpty {
       let piece = UnsafeRawBufferPointer(rebasing: rest)
       let written = retryingOnInterrupt { writeDescriptor(descriptor, piece.baseAddress, piece.count) }
-      guard written > 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
+      guard written > 0 else { throw .unwritable(errno) }
       rest = rest.dropFirst(written)
     }
   }

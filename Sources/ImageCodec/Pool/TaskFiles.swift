@@ -15,7 +15,7 @@ final class TaskFiles {
     // Pixels may overwrite those of an earlier image.
     let exclusively = if case .pixels = task.output { Int32(0) } else { O_EXCL }
     let file = openFile(path, O_RDWR | O_CREAT | exclusively | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard file >= 0 else { throw .io("the decoded image cannot be written: \(String(cString: strerror(errno)))") }
+    guard file >= 0 else { throw .unwritable(errno) }
     (output, outputPath) = (file, path)
   }
 

@@ -15,7 +15,7 @@ package struct CodecMessage: Sendable, Hashable {
 
   private static let newline = UInt8(ascii: "\n")
 
-  /// Of several with the same name, the last counts.
+  /// The fields, of which a later one replaces an earlier one of its name.
   private var fields: [Field] = []
 
   package init() {}

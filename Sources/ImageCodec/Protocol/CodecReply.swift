@@ -144,10 +144,17 @@ extension DecodeError {
     case .outOfMemory(let text): ("outOfMemory", text)
     case .cropOutside(let text): ("cropOutside", text)
     case .io(let text): ("io", text)
+    case .diskFull(let text): ("diskFull", text)
     case .tooLarge(let text, _): ("tooLarge", text)
     case .ofRendition(_, let error): error.named
     case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
     }
+  }
+
+  /// The error of a write of the decoded image that failed with a code of errno(3).
+  package static func unwritable(_ code: Int32) -> DecodeError {
+    let text = "the decoded image cannot be written: \(String(cString: strerror(code)))"
+    return code == ENOSPC || code == EDQUOT ? .diskFull(text) : .io(text)
   }
 
   package var figures: ErrorFigures {
@@ -166,6 +173,7 @@ extension DecodeError {
     case "outOfMemory": self = .outOfMemory(text)
     case "cropOutside": self = .cropOutside(text)
     case "io": self = .io(text)
+    case "diskFull": self = .diskFull(text)
     case "tooLarge": self = .tooLarge(text, figures)
     default: return nil
     }

@@ -170,6 +170,8 @@ public enum DecodeError: Error, Sendable, Hashable {
   case cancelled
   /// A file could not be read or written.
   case io(String)
+  /// There is no space for the decoded image.
+  case diskFull(String)
   /// No decoder process can be started.
   case unavailable(String)
 }
