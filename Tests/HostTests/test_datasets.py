@@ -423,6 +423,11 @@ class Datasets(unittest.TestCase):
         self.assertIn("the crawl ends: ", said)
         self.assertEqual((self.folder / "items.jsonl").read_text(), "", said)
 
+    def test_each_example_has_at_most_50_lines(self) -> None:
+        lengths = {path.name: len(path.read_text().replace("\n\n", "\n").splitlines()) for path in EXAMPLES.glob("*_*.py")}
+        self.assertEqual(len(lengths), 5)
+        self.assertEqual({name for name, lines in lengths.items() if lines > 50}, set(), lengths)
+
     def test_a_missing_library_is_named_in_a_line(self) -> None:
         for example, package in (("hf_map.py", "datasets"), ("ray_data.py", "ray"), ("torch_images.py", "torch"), ("daft_images.py", "daft")):
             blocked = f"import runpy, sys; sys.modules[{package!r}] = None; sys.path.insert(0, {str(EXAMPLES)!r})\n"
