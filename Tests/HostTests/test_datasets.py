@@ -424,7 +424,7 @@ class Datasets(unittest.TestCase):
         self.assertEqual((self.folder / "items.jsonl").read_text(), "", said)
 
     def test_each_example_has_at_most_50_lines(self) -> None:
-        lengths = {path.name: len(path.read_text().replace("\n\n", "\n").splitlines()) for path in EXAMPLES.glob("*_*.py")}
+        lengths = {path.name: sum(map(bool, path.read_text().splitlines())) for path in EXAMPLES.glob("*_*.py")}
         self.assertEqual(len(lengths), 5)
         self.assertEqual({name for name, lines in lengths.items() if lines > 50}, set(), lengths)
 
