@@ -3,9 +3,9 @@
 
     .build-tests/datasets/bin/python Tests/Benchmarks/libraries.py [--images 1500] [--rounds 3] [LIBRARY...]
 
-LIBRARY is hf, torch, ray or scrapy; the default is all. A figure is the time of a run with all images less that of a run with a few: what
-an image takes, without the start of the library. The processor time is that of all processes, the server's aside. That of Ray is not known,
-because its daemon takes away the times of the processes that it ends. A run that does not deliver all images gives no figure.
+LIBRARY is hf, torch, ray, daft or scrapy; the default is all. A figure is the time of a run with all images less that of a run with a
+few: what an image takes, without the start of the library. The processor time is that of all processes, the server's aside. That of Ray is
+not known, because its daemon takes away the times of the processes that it ends. A run that does not deliver all images gives no figure.
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ def commands(names: str, out: str) -> Dict[str, Dict[str, List[str]]]:
             "ImageWorker": [str(EXAMPLES / "ray_data.py"), names, out, "--size", SIZE],
             "usual": [str(PEERS / "usual_ray.py"), names, out, SIZE],
         },
+        "daft": {
+            "ImageWorker": [str(EXAMPLES / "daft_images.py"), names, out, "--size", SIZE],
+            "usual": [str(PEERS / "usual_daft.py"), names, out, SIZE, "192"],
+        },
         "scrapy": {
             "ImageWorker": spider,
             "usual": [*spider, "-s", 'ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 1}'],
@@ -95,7 +99,7 @@ def delivered(library: str, out: Path, said: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("libraries", nargs="*", default=["hf", "torch", "ray", "scrapy"])
+    parser.add_argument("libraries", nargs="*", default=["hf", "torch", "ray", "daft", "scrapy"])
     parser.add_argument("--images", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional, TypeVar
 
 from bulk_runs import allow_robots, forbid
+from imageworker import find_worker
 from origin_process import PATIENCE, Origin
 from package import ROOT
 from processes import Watched
@@ -73,7 +74,7 @@ class Datasets(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr[-5000:])
         return run.stdout
 
-    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+    def begin(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Starts Python in the same way, with its output as text."""
         own = {"XDG_CACHE_HOME": str(self.folder), "HF_HOME": str(self.folder), "HF_HUB_OFFLINE": "1", "RAY_USAGE_STATS_ENABLED": "0"}
         log = open(self.folder / "log", "w")
@@ -81,7 +82,7 @@ class Datasets(unittest.TestCase):
         run = subprocess.Popen(
             [PYTHON, *arguments],
             cwd=self.folder,
-            env={**os.environ, **own},
+            env={**os.environ, **own, **variables},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -258,13 +259,13 @@ class Datasets(unittest.TestCase):
         )
         self.assertEqual((images, errors), ([True, False, True], [None, "robots", None]))
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_the_pipeline_of_scrapy_obeys_robots_txt(self) -> None:
         forbid(self.origin, "/image/")
         self.run_python("-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out")
         self.assertEqual(list((self.folder / "out" / "full").iterdir()), [])
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_the_spider_runs_by_scrapys_command(self) -> None:
         self.run_python("-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out")
         self.assertEqual(len(list((self.folder / "out" / "full").iterdir())), IMAGES)
@@ -317,7 +318,7 @@ class Datasets(unittest.TestCase):
     def test_daft_survives_kills(self) -> None:
         self.survives_kills(counts_of, str(EXAMPLES / "daft_images.py"), "urls.txt", "out", "--size", "16")
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_a_spider_survives_kills(self) -> None:
         def count(_: str) -> dict[str, int]:
             items = [json.loads(line) for line in (self.folder / "items.jsonl").read_text().splitlines()]
@@ -350,7 +351,7 @@ class Datasets(unittest.TestCase):
                 self.assertNotEqual(run.returncode, 0)
                 self.assertNotIn("loaded", run.stdout)
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_an_item_whose_image_may_pass_comes_again_at_the_end_and_once(self) -> None:
         dead = f"{self.origin.url}/image/2.png?status=503"
         flaky = f"{self.origin.url}/image/1.png?fail=3&close=headers"
@@ -364,7 +365,7 @@ class Datasets(unittest.TestCase):
         self.assertEqual({item["image_urls"][0] for item in items[-2:]}, {flaky, dead}, "they come last")
         self.assertEqual(self.originals(), {item["images"][0]["path"] for item in items if item["images"]})
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_back_pressure_keeps_a_long_list_from_being_under_way_at_once(self) -> None:
         (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(500)))
         spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
@@ -385,7 +386,7 @@ class Datasets(unittest.TestCase):
         self.run_python(*spider, "-s", 'IMAGES_THUMBS={"small": [16, 16]}')
         self.assertEqual([path for path in (self.folder / "out").rglob("*") if path.is_file()], [])
 
-    @needs("scrapy")
+    @needs("scrapy", "PIL")
     def test_ctrl_c_ends_a_crawl_at_once_and_leaves_what_is_complete(self) -> None:
         (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(3000)))
         spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
@@ -404,6 +405,28 @@ class Datasets(unittest.TestCase):
         self.assertNotIn("Traceback", log)
         items = [json.loads(line) for line in (self.folder / "items.jsonl").read_text().splitlines()]
         self.assertEqual(self.originals(), {item["images"][0]["path"] for item in items})
+
+    @needs("scrapy", "PIL")
+    def test_a_fault_in_a_crawl_ends_it_and_fails_no_item(self) -> None:
+        (self.folder / "urls.txt").write_text("".join(f"{self.origin.url}/image/{n}.png?hold=gate\n" for n in range(300)))
+        worker = self.folder / "bin" / "imageworker"
+        worker.parent.mkdir()
+        worker.symlink_to(find_worker())
+        spider = ["-m", "scrapy", "runspider", str(EXAMPLES / "scrapy_images.py"), "-a", "urls=urls.txt", "-s", "IMAGES_STORE=out"]
+        run = self.begin(*spider, "-O", "items.jsonl", IMAGEWORKER=str(worker))
+        self.origin.command({"do": "await", "gate": "gate", "held": 4})
+        worker.unlink()
+        for pid in self.workers():
+            os.kill(pid, signal.SIGKILL)
+        run.communicate()
+        said = (self.folder / "log").read_text()
+        self.assertIn("the crawl ends: ", said)
+        self.assertEqual((self.folder / "items.jsonl").read_text(), "", said)
+
+    def test_each_example_has_at_most_50_lines(self) -> None:
+        lengths = {path.name: sum(map(bool, path.read_text().splitlines())) for path in EXAMPLES.glob("*_*.py")}
+        self.assertEqual(len(lengths), 5)
+        self.assertEqual({name for name, lines in lengths.items() if lines > 50}, set(), lengths)
 
     def test_a_missing_library_is_named_in_a_line(self) -> None:
         for example, package in (("hf_map.py", "datasets"), ("ray_data.py", "ray"), ("torch_images.py", "torch"), ("daft_images.py", "daft")):

@@ -2,15 +2,16 @@
 """A list of URLs to Parquet files with images, by a batch function of Daft. See README.md.
 
     daft_images.py LIST OUT [--size 256]
+
+LIST has one URL a line. OUT gets the files.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Any, Dict, List
 
-from loading import lines, load_batch, summary
+from loading import arguments, lines, load_batch, summary
 
 try:
     import daft  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -31,13 +32,10 @@ def with_images(urls: Any, size: int) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A list of URLs to Parquet files with images.")
-    parser.add_argument("list", help="one URL a line")
-    parser.add_argument("out", help="a folder for the files")
-    parser.add_argument("--size", type=int, default=256)
-    given = parser.parse_args()
-    with_images(daft.from_pydict({"url": lines(given.list)}), given.size).write_parquet(given.out)
-    print(summary(daft.read_parquet(given.out).select("error").to_pydict()["error"]))
+    given = arguments(__doc__, "out", size=256)
+    out = str(given.out)
+    with_images(daft.from_pydict({"url": lines(given.list)}), given.size).write_parquet(out)
+    print(summary(daft.read_parquet(out).select("error").to_pydict()["error"]))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Adds the images to a data set of URLs, by `map` of Hugging Face `datasets`. The same command goes on after a kill. See README.md.
+"""Adds the images to a data set of URLs, by `map` of Hugging Face `datasets`. See README.md.
 
     hf_map.py LIST OUT [--size 256] [--processes 1] [--file-rows 10000]
+
+LIST has one URL a line. OUT gets files of Parquet, of --file-rows rows. The same command goes on after a kill.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 from typing import Any, Dict, List
 
-from loading import lines, load_batch, summary
+from loading import arguments, column, lines, load_batch, summary
 
 try:
-    import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from datasets import Dataset, Features, Image, Value  # type: ignore[attr-defined, import-not-found, import-untyped, unused-ignore]
 except ModuleNotFoundError as missing:
     sys.exit(f"hf_map.py: there is no package datasets here ({missing}): pip install datasets Pillow")
@@ -33,19 +32,8 @@ def with_images(urls: Any, size: int, processes: int) -> Any:
     return urls.map(add_images, batched=True, batch_size=1000, fn_kwargs=own, features=features, num_proc=workers)
 
 
-def column(path: Path, name: str) -> List[Any]:
-    values: List[Any] = pyarrow.parquet.read_table(path, columns=[name])[name].to_pylist()
-    return values
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A list of URLs to a data set of images.")
-    parser.add_argument("list", help="one URL a line")
-    parser.add_argument("out", type=Path, help="a folder for the data set, as files of Parquet")
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--file-rows", type=int, default=10_000, help="rows of the list in a file, which are in memory until it is written")
-    given = parser.parse_args()
+    given = arguments(__doc__, "out", size=256, processes=1, file_rows=10_000)
     given.out.mkdir(parents=True, exist_ok=True)
     urls = lines(given.list)
     parts = {
@@ -53,15 +41,15 @@ def main() -> None:
         for begin in range(0, len(urls), given.file_rows)
     }
     for path in given.out.glob("*.parquet"):
-        done = column(path, "url")
-        if path not in parts or done != parts[path][: len(done)]:
+        done = list(column([path], "url")) if path in parts else None
+        if done is None or done != parts[path][: len(done)]:
             sys.exit(f"hf_map.py: {path} is of another list, --size or --file-rows: use another folder")
     for path, part in parts.items():
-        if not path.exists() or len(column(path, "url")) < len(part):  # The last file, if the list has grown.
+        if not path.exists() or len(list(column([path], "url"))) < len(part):  # The last file, if the list has grown.
             partial = path.with_suffix(".partial")
             with_images(Dataset.from_dict({"url": part}), given.size, given.processes).to_parquet(str(partial))
             partial.rename(path)
-    print(summary(error for path in parts for error in column(path, "error")))
+    print(summary(column(parts, "error")))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import os
 import sys
@@ -9,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 
@@ -18,7 +19,7 @@ from imageworker import BlockingImageWorker, ImageWorkerError  # noqa: E402
 
 @functools.lru_cache(maxsize=None)
 def worker(processes: int = 1) -> BlockingImageWorker:
-    """The worker of this process, which ends with it. All `processes` together open six connections to a server, as a browser does."""
+    """The worker of this process, which ends with it. All `processes` together open six connections to a server."""
     if processes > 1:
         threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     return BlockingImageWorker(max_connections_per_host=max(6 // processes, 1), robots="obey", deadline=60)
@@ -31,14 +32,14 @@ def end_with(parent: int) -> None:
     os._exit(1)
 
 
-def load_batch(urls: Sequence[str], size: int, processes: int = 1) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
-    """JPEGs within `size` x `size` pixels in the order of their URLs, and the kinds of errors. Each row has one of the two."""
+def load_batch(
+    urls: Sequence[str], size: int, processes: int = 1
+) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
+    """JPEGs within `size` x `size` pixels in the order of their URLs, and the kinds of errors. Each row has either."""
     images: List[Optional[bytes]] = [None] * len(urls)
     errors: List[Optional[str]] = [None] * len(urls)
-    rows = worker(processes).load_all(
-        enumerate(urls), deliver="data", store="none", transform={"width": size, "height": size, "format": "jpeg", "quality": 90}
-    )
-    for row, outcome in rows:
+    box: Any = {"width": size, "height": size, "format": "jpeg", "quality": 90}
+    for row, outcome in worker(processes).load_all(enumerate(urls), deliver="data", store="none", transform=box):
         if isinstance(outcome, ImageWorkerError):
             errors[row] = outcome.kind
         else:
@@ -46,8 +47,29 @@ def load_batch(urls: Sequence[str], size: int, processes: int = 1) -> Tuple[List
     return images, errors
 
 
-def lines(path: str) -> List[str]:
-    return [line.strip() for line in Path(path).read_text().splitlines() if line.strip()]
+def arguments(text: Optional[str], *places: str, **numbers: int) -> argparse.Namespace:
+    """The arguments of a program that `text` describes: a list, further `places`, and options with their defaults."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for place in ("list", *places):
+        parser.add_argument(place, type=Path)
+    for name, default in numbers.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    return parser.parse_args()
+
+
+def lines(path: Path) -> List[str]:
+    return [line.strip() for line in path.read_text().splitlines() if line.strip()]
+
+
+def column(paths: Iterable[Path], name: str) -> Iterator[Any]:
+    """The values of a column in files of Parquet. Removes a file that a kill has cut short."""
+    import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    for path in paths:
+        try:
+            yield from pyarrow.parquet.read_table(path, columns=[name])[name].to_pylist()
+        except pyarrow.ArrowInvalid:
+            path.unlink()
 
 
 def summary(errors: Iterable[Optional[str]]) -> str:

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""A list of URLs to Parquet files with images, by `map_batches` of Ray Data. The same command goes on after a kill. See README.md.
+"""A list of URLs to Parquet files with images, by `map_batches` of Ray Data. See README.md.
 
     ray_data.py LIST OUT [--size 256] [--actors 1]
+
+LIST has one URL a line. Use one actor for each machine. The same command goes on after a kill.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
-import os
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict
 
 import loading
-from imageworker import find_worker
+
+import imageworker
 
 try:
-    import pyarrow.parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]
     import ray.data  # type: ignore[import-not-found, unused-ignore]
 except ModuleNotFoundError as missing:
     sys.exit(f"ray_data.py: there is no Ray Data here ({missing}): pip install 'ray[data]'")
@@ -27,9 +28,8 @@ BATCH = 1000
 
 def environment() -> Dict[str, Any]:
     """The `runtime_env` for `ray.init`: these modules, and the path of the worker, for the actors."""
-    modules = [__file__, loading.__file__, sys.modules["imageworker"].__file__]
-    caches = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
-    return {"py_modules": [str(Path(str(module)).resolve()) for module in modules], "env_vars": {"IMAGEWORKER": find_worker(), **caches}}
+    modules = [str(Path(module).resolve()) for module in (__file__, loading.__file__, imageworker.__file__)]
+    return {"py_modules": modules, "env_vars": {"IMAGEWORKER": imageworker.find_worker()}}
 
 
 class AddImages:
@@ -45,36 +45,24 @@ class AddImages:
 
 
 def with_images(urls: Any, size: int, actors: int) -> Any:
-    """The data set `urls`, which has a column `url`, with the columns `image` and `error`. One actor keeps all cores of a machine busy."""
+    """The data set `urls`, which has a column `url`, with the columns `image` and `error`."""
     pool = ray.data.ActorPoolStrategy(size=actors)
-    return urls.map_batches(AddImages, fn_constructor_kwargs={"size": size}, batch_size=BATCH, batch_format="pyarrow", compute=pool)
-
-
-def column(out: Path, name: str) -> Iterator[Any]:
-    """The values of a column in the files of `out`. Removes a file that a kill has cut short."""
-    for path in out.glob("*.parquet"):
-        try:
-            yield from pyarrow.parquet.read_table(path, columns=[name])[name].to_pylist()
-        except pyarrow.ArrowInvalid:
-            path.unlink()
+    return urls.map_batches(AddImages, fn_constructor_args=[size], batch_size=BATCH, batch_format="pyarrow", compute=pool)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A list of URLs to Parquet files with images.")
-    parser.add_argument("list", help="one URL a line")
-    parser.add_argument("out", type=Path, help="a folder for the files")
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--actors", type=int, default=1, help="one for each machine")
-    given = parser.parse_args()
-    out, done = given.out.resolve(), set(column(given.out, "row"))
-    rows = [(row, url) for row, url in enumerate(loading.lines(given.list)) if row not in done]
+    given = loading.arguments(__doc__, "out", size=256, actors=1)
+    out = given.out.resolve()
+    done = set(loading.column(out.glob("*.parquet"), "row"))
+    urls = loading.lines(given.list)
+    rows = [row for row in range(len(urls)) if row not in done]
     if rows:
         ray.init(runtime_env=environment(), logging_level=logging.WARNING, include_dashboard=False)
         ray.data.DataContext.get_current().enable_progress_bars = False
-        parts = [rows[begin : begin + BATCH] for begin in range(0, len(rows), BATCH)]
-        tables = [pyarrow.table(dict(zip(("row", "url"), map(list, zip(*part))))) for part in parts]
+        table = pyarrow.table({"row": rows, "url": [urls[row] for row in rows]})
+        tables = [table.slice(begin, BATCH) for begin in range(0, len(rows), BATCH)]
         with_images(ray.data.from_arrow(tables), given.size, given.actors).write_parquet(str(out))
-    print(loading.summary(column(out, "error")))
+    print(loading.summary(loading.column(out.glob("*.parquet"), "error")))
 
 
 if __name__ == "__main__":

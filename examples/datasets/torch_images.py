@@ -2,15 +2,16 @@
 """Tensors straight from URLs: an IterableDataset for PyTorch's DataLoader. See README.md.
 
     torch_images.py LIST [--size 256] [--batch 64] [--processes 0]
+
+LIST has one URL a line. The program prints the shape of each batch.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Any, Dict, Iterator, List, Sequence
 
-from loading import lines, summary, worker
+from loading import arguments, lines, summary, worker
 
 from imageworker import ImageWorkerError
 
@@ -47,12 +48,7 @@ class URLImages(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Loads a list of URLs as tensors, and prints the shape of each batch.")
-    parser.add_argument("list", help="one URL a line")
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--processes", type=int, default=0)
-    given = parser.parse_args()
+    given = arguments(__doc__, size=256, batch=64, processes=0)
     errors: List[str] = []
     for batch in DataLoader(URLImages(lines(given.list), given.size), given.batch, num_workers=given.processes):
         pictures = batch["image"].permute(0, 3, 1, 2)  # N x 3 x size x size, in the memory format channels_last: no copy.
