@@ -4,13 +4,14 @@
     .build-tests/datasets/bin/python Tests/Benchmarks/libraries.py [--images 1500] [--rounds 3] [LIBRARY...]
 
 LIBRARY is hf, torch, ray, daft or scrapy; the default is all. A figure is the time of a run with all images less that of a run with a
-few: what an image takes, without the start of the library. The processor time is that of all processes, the server's aside. That of Ray is
-not known, because its daemon takes away the times of the processes that it ends. A run that does not deliver all images gives no figure.
+few: what an image takes, without the start of the library. The processor time is that of all processes, the server's aside; it is unknown
+unless a control group can be made (`peers/tree_cost.py`). A run that does not deliver all images gives no figure.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import shutil
@@ -130,7 +131,7 @@ def main() -> None:
                     samples[way].append(((many[0] - few[0]) / images * 1000, (many[1] - few[1]) / images * 1000))
             for way, values in samples.items():
                 wall, processor = (statistics.median(value[part] for value in values) for part in (0, 1))
-                effort = "processor time unknown" if library == "ray" else f"{processor:.2f} ms of processor time an image"
+                effort = "processor time unknown" if math.isnan(processor) else f"{processor:.2f} ms of processor time an image"
                 print(f"{library:8} {way:12} {1000 / wall:8.0f} images/s, {effort}", flush=True)
 
 

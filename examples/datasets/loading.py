@@ -38,7 +38,7 @@ def load_batch(
     """JPEGs within `size` x `size` pixels in the order of their URLs, and the kinds of errors. Each row has either."""
     images: List[Optional[bytes]] = [None] * len(urls)
     errors: List[Optional[str]] = [None] * len(urls)
-    box: Any = {"width": size, "height": size, "format": "jpeg", "quality": 90}
+    box: Any = {"width": size, "height": size, "format": "jpeg"}
     for row, outcome in worker(processes).load_all(enumerate(urls), deliver="data", store="none", transform=box):
         if isinstance(outcome, ImageWorkerError):
             errors[row] = outcome.kind
