@@ -22,8 +22,10 @@ extension Picture {
   private func resampled(toWidth width: Int, height: Int) throws -> Picture {
     let resampler = Resampler(
       hasAlpha ? .alphaLast : .plain, count: bands, from: (self.width, self.height), to: (width, height))
-    try forEachRows { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
-    return try like(resampler.bytes, width: width, height: height)
+    let pixels = try PixelMemory(width * height * bands) { take in
+      try forEachRows { try resampler.add($0.bindMemory(to: UInt8.self).baseAddress!, take) }
+    }
+    return try like(UnsafeRawBufferPointer(pixels.bytes), width: width, height: height)
   }
 
   /// Resized by libvips, for any size and kind of pixels.

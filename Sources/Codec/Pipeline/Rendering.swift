@@ -110,8 +110,10 @@ struct Rendering {
     let size = (width: stored.scaledWidth, height: stored.scaledHeight)
     let result: Picture
     if stored.isScaled {
-      let resampler = try reader.resampled(stored.crop, shrink: stored.shrink, to: size)
-      result = try source.picture.like(resampler.bytes, width: size.width, height: size.height)
+      let pixels = try PixelMemory(size.width * size.height * reader.storedBands) {
+        try reader.resample(stored.crop, shrink: stored.shrink, to: size, $0)
+      }
+      result = try source.picture.like(UnsafeRawBufferPointer(pixels.bytes), width: size.width, height: size.height)
     } else {
       let pixels = try reader.pixels(stored.crop)
       result = try pixels.withUnsafeBytes { try source.picture.like($0, width: size.width, height: size.height) }

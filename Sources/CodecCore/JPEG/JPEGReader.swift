@@ -74,15 +74,15 @@ package final class JPEGReader: RowReader {
     cjpeg_look_for_end(reader)
   }
 
-  /// Decodes the image in another size. Each component is resampled from its own samples, of which chroma may have
-  /// fewer.
+  /// Passes the rows of the image in another size. Each component is resampled from its own samples, of which chroma may
+  /// have fewer.
   ///
   /// - Parameters:
   ///   - crop: the part of the image to use.
   ///   - shrink: 1, 2, 4 or 8: the factor by which libjpeg may reduce the image.
-  package func resampled(
-    _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int)
-  ) throws(LibraryError) -> Resampler {
+  package func resample(
+    _ crop: Transform.Crop, shrink: Int, to size: (width: Int, height: Int), _ take: Resampler.Taker
+  ) throws {
     try check(cjpeg_start_planes(reader, Int32(shrink)))
     let planes = withUnsafeBytes(of: &reader.pointee.planes) { $0.bindMemory(to: cjpeg_plane.self).prefix(bands) }
     let resampler = Resampler(
@@ -91,10 +91,9 @@ package final class JPEGReader: RowReader {
     while !resampler.isComplete {
       try check(cjpeg_read_planes(reader))
       for (index, plane) in planes.enumerated() { resampler.add(plane.rows, count: Int(plane.row_count), to: index) }
-      resampler.addRows()
+      try resampler.addRows(take)
     }
     cjpeg_look_for_end(reader)
-    return resampler
   }
 
   package func check(_ status: Int32) throws(LibraryError) {

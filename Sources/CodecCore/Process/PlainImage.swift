@@ -230,7 +230,8 @@ private struct PlainPicture {
     let rows: PixelRows
     if layout.isScaled {
       guard layout.needsLittleMemory else { return nil }
-      rows = PixelRows(try reader.resampled(layout), size: (layout.scaledWidth, layout.scaledHeight))
+      let whole = Transform.Crop(x: 0, y: 0, width: layout.scaledWidth, height: layout.scaledHeight)
+      rows = PixelRows(ResampledReader(reader: reader, layout: layout), whole)
     } else {
       rows = PixelRows(reader, layout.crop)
     }
@@ -274,41 +275,60 @@ private protocol PlainReader: RowReader {
   /// Whether the data so far lacked something that has been replaced.
   var isDamaged: Bool { get }
 
-  /// Decodes a part of the image in another size.
-  func resampled(_ stored: StoredLayout) throws -> Resampler
+  /// Passes the rows of a part of the image in another size.
+  func resample(_ stored: StoredLayout, _ take: Resampler.Taker) throws
 }
 
 extension PlainReader {
   var isDamaged: Bool { false }
 }
 
+/// The image of a reader in another size.
+private final class ResampledReader: RowReader {
+  private let reader: any PlainReader
+  private let layout: StoredLayout
+
+  init(reader: any PlainReader, layout: StoredLayout) { (self.reader, self.layout) = (reader, layout) }
+
+  var size: (width: Int, height: Int) { (layout.scaledWidth, layout.scaledHeight) }
+  var storedBands: Int { reader.storedBands }
+
+  func forEachRow(above end: Int, _ body: (Int, UnsafePointer<UInt8>) throws -> Void) throws {
+    var index = 0
+    try reader.resample(layout) { row in
+      if index < end { try body(index, row.bindMemory(to: UInt8.self).baseAddress!) }
+      index += 1
+    }
+  }
+}
+
 extension JPEGReader: PlainReader {
-  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
-    try resampled(stored.crop, shrink: stored.shrink, to: (stored.scaledWidth, stored.scaledHeight))
+  fileprivate func resample(_ stored: StoredLayout, _ take: Resampler.Taker) throws {
+    try resample(stored.crop, shrink: stored.shrink, to: (stored.scaledWidth, stored.scaledHeight), take)
   }
 }
 
 extension PNGReader: PlainReader {
-  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
+  fileprivate func resample(_ stored: StoredLayout, _ take: Resampler.Taker) throws {
     let crop = stored.crop
     let resampler = Resampler(stored, of: crop, bands: storedBands)
     try forEachRow(above: crop.y + crop.height) { index, row in
-      if index >= crop.y { resampler.add(row + crop.x * storedBands) }
+      if index >= crop.y { try resampler.add(row + crop.x * storedBands, take) }
     }
-    return resampler
   }
 }
 
 extension WebPReader: PlainReader {
   fileprivate var isPlain: Bool { !isAnimated }
 
-  fileprivate func resampled(_ stored: StoredLayout) throws -> Resampler {
+  fileprivate func resample(_ stored: StoredLayout, _ take: Resampler.Taker) throws {
     let pixels = try pixels(shrink: stored.shrink)
     let (width, height) = reducedSize(stored.shrink)
     let area = stored.area(loadedWidth: width, loadedHeight: height)
     let resampler = Resampler(stored, of: area, bands: storedBands)
-    for y in area.y..<(area.y + area.height) { resampler.add(pixels.samples + (y * width + area.x) * storedBands) }
-    return resampler
+    for y in area.y..<(area.y + area.height) {
+      try resampler.add(pixels.samples + (y * width + area.x) * storedBands, take)
+    }
   }
 }
 

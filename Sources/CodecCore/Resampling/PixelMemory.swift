@@ -17,6 +17,16 @@ package final class PixelMemory {
     bytes = UnsafeMutableRawBufferPointer(start: memory, count: count)
   }
 
+  /// Holds rows, `count` bytes in all, that `body` passes from the top.
+  package convenience init(_ count: Int, rows body: (Resampler.Taker) throws -> Void) throws {
+    try self.init(count)
+    var end = bytes.baseAddress!
+    try body { row in
+      end.copyMemory(from: row.baseAddress!, byteCount: row.count)
+      end += row.count
+    }
+  }
+
   private static let largePage = 2 << 20
 
   deinit { free(bytes.baseAddress) }

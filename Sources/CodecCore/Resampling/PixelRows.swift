@@ -19,8 +19,7 @@ extension RowReader {
 /// The rows of an image, or of a part of it: interleaved bytes in memory, or those that a reader decodes.
 struct PixelRows {
   private enum Source {
-    /// In memory, with the owner of the bytes.
-    case bytes(UnsafeRawBufferPointer, owner: AnyObject)
+    case memory(PixelMemory)
     case reader(any RowReader)
   }
 
@@ -35,13 +34,9 @@ struct PixelRows {
   var width: Int { part.width }
   var height: Int { part.height }
 
-  init(_ resampler: Resampler, size: (width: Int, height: Int)) {
-    self.init(resampler.bytes, owner: resampler, width: size.width, height: size.height)
-  }
-
-  private init(_ bytes: UnsafeRawBufferPointer, owner: AnyObject, width: Int, height: Int) {
-    source = .bytes(bytes, owner: owner)
-    (bands, sourceWidth) = (bytes.count / (width * height), width)
+  private init(_ memory: PixelMemory, width: Int, height: Int) {
+    source = .memory(memory)
+    (bands, sourceWidth) = (memory.bytes.count / (width * height), width)
     part = Transform.Crop(x: 0, y: 0, width: width, height: height)
   }
 
@@ -69,11 +64,11 @@ struct PixelRows {
       try reader.forEachRow(above: part.y + part.height) { index, row in
         if index >= part.y { try body(UnsafeRawBufferPointer(start: row + offset, count: count)) }
       }
-    case .bytes(let bytes, let owner):
-      try withExtendedLifetime(owner) {
+    case .memory(let memory):
+      try withExtendedLifetime(memory) {
         for y in part.y..<(part.y + part.height) {
           let start = y * sourceWidth * bands + offset
-          try body(UnsafeRawBufferPointer(rebasing: bytes[start..<(start + count)]))
+          try body(UnsafeRawBufferPointer(rebasing: memory.bytes[start..<(start + count)]))
         }
       }
     }
@@ -112,20 +107,11 @@ struct PixelRows {
     }
   }
 
-  private func copied() throws -> PixelMemory {
-    let copy = try PixelMemory(width * height * bands)
-    var end = copy.bytes.baseAddress!
-    try forEach { row in
-      end.copyMemory(from: row.baseAddress!, byteCount: row.count)
-      end += row.count
-    }
-    return copy
-  }
+  private func copied() throws -> PixelMemory { try PixelMemory(width * height * bands, rows: forEach) }
 
   /// The same rows in memory, where they can be read more than once.
   func inMemory() throws -> PixelRows {
-    let copy = try copied()
-    return PixelRows(UnsafeRawBufferPointer(copy.bytes), owner: copy, width: width, height: height)
+    PixelRows(try copied(), width: width, height: height)
   }
 
   /// The rows in another size. Nil if that takes much memory.
@@ -134,8 +120,10 @@ struct PixelRows {
     let (from, to) = ((width, height), (newWidth, newHeight))
     guard Resampler.needsLittleMemory(from: from, to: to) else { return nil }
     let resampler = Resampler(bands.isMultiple(of: 2) ? .alphaLast : .plain, count: bands, from: from, to: to)
-    try forEach { resampler.add($0.bindMemory(to: UInt8.self).baseAddress!) }
-    return PixelRows(resampler, size: to)
+    let memory = try PixelMemory(newWidth * newHeight * bands) { take in
+      try forEach { try resampler.add($0.bindMemory(to: UInt8.self).baseAddress!, take) }
+    }
+    return PixelRows(memory, width: newWidth, height: newHeight)
   }
 
   /// Oriented upright; `orientation` is as in EXIF.
@@ -161,6 +149,6 @@ struct PixelRows {
         }
       }
     }
-    return PixelRows(UnsafeRawBufferPointer(result.bytes), owner: result, width: newWidth, height: newHeight)
+    return PixelRows(result, width: newWidth, height: newHeight)
   }
 }

@@ -1,5 +1,6 @@
-/// Resizes an image of bytes while its rows are read. It uses the same filter as libvips, but without the milliseconds
-/// that libvips takes to prepare each image (Tests/Benchmarks/README.md).
+/// Resizes an image of bytes while its rows are read, and passes on each row of the result when it is complete. It uses
+/// the same filter as libvips, but without the milliseconds that libvips takes to prepare each image
+/// (Tests/Benchmarks/README.md).
 ///
 /// Each band is resampled as a separate plane, and the planes may differ in size.
 package final class Resampler {
@@ -19,6 +20,9 @@ package final class Resampler {
     var across: Range<Double>
     var down: Range<Double>
   }
+
+  /// Takes a row of the result, which is valid during the call.
+  package typealias Taker = (UnsafeRawBufferPointer) throws -> Void
 
   private static let maxPixels = 1 << 22
   /// The number of rows of interleaved bands that are processed at once.
@@ -40,7 +44,8 @@ package final class Resampler {
   private var complete = 0
   /// Some rows of the result: one row in each lane, with the first band in the lowest bits.
   private let pixels: UnsafeMutableBufferPointer<SIMD8<UInt32>>
-  private let result: UnsafeMutableBufferPointer<UInt8>
+  /// The bytes of these rows.
+  private let result: UnsafeMutableRawPointer
 
   /// - Parameters:
   ///   - parts: the visible parts of the planes, at most 4.
@@ -54,7 +59,8 @@ package final class Resampler {
     planes = parts.map { ResampledPlane($0, atOnce: atOnce, ahead: ratio > 1 ? 4 * ratio : 0, to: size) }
     pixels = .allocate(capacity: size.width)
     // Three bytes more, because a pixel is written as four bytes.
-    result = .allocate(capacity: size.width * size.height * parts.count + 3)
+    let count = size.width * ResampledPlane.Lanes.scalarCount * parts.count + 3
+    result = .allocate(byteCount: count, alignment: MemoryLayout<UInt32>.alignment)
   }
 
   /// For an image with interleaved bands.
@@ -70,11 +76,6 @@ package final class Resampler {
     result.deallocate()
   }
 
-  /// All rows of the result. Complete when all used rows of the source have been added.
-  package var bytes: UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(start: result.baseAddress, count: result.count - 3)
-  }
-
   package var isComplete: Bool { complete == height }
 
   /// Passes the next rows of a plane, from the top.
@@ -83,46 +84,48 @@ package final class Resampler {
   }
 
   /// Adds the next row of interleaved bands, from the top.
-  package func add(_ row: UnsafePointer<UInt8>) {
+  package func add(_ row: UnsafePointer<UInt8>, _ take: Taker) throws {
     let alpha = bands == .alphaLast ? row + planes.count - 1 : nil
     for (band, plane) in planes.enumerated() {
       plane.addRow(row + band, every: planes.count, weightedBy: band < planes.count - 1 ? alpha : nil)
     }
-    if planes[0].given == Self.atOnce || planes[0].hasAll { addRows() }
+    if planes[0].given == Self.atOnce || planes[0].hasAll { try addRows(take) }
   }
 
   /// Processes the given rows. If planes are not given completely at once, they must be given the same part of the
   /// image.
-  package func addRows() {
+  package func addRows(_ take: Taker) throws {
     for plane in planes { plane.addRows() }
     while !isComplete {
       let numbers = complete..<min(complete + ResampledPlane.Lanes.scalarCount, height)
       guard planes.allSatisfy({ $0.has(numbers) }) else { return }
-      finish(numbers)
+      try finish(numbers, take)
     }
   }
 
-  private func finish(_ rows: Range<Int>) {
+  private func finish(_ rows: Range<Int>, _ take: Taker) throws {
     for plane in planes { plane.writeRows(rows) }
     switch bands {
     case .plain: break
     case .alphaLast: unweight()
     case .yCbCr: toRGB()
     }
-    write(rows)
+    write(rows.count)
     complete = rows.upperBound
+    let length = width * planes.count
+    for row in 0..<rows.count { try take(UnsafeRawBufferPointer(start: result + row * length, count: length)) }
   }
 
-  private func write(_ rows: Range<Int>) {
+  private func write(_ count: Int) {
     for sample in pixels.indices { pixels[sample] = planes[0].result[sample].rounded }
     for (band, plane) in planes.enumerated().dropFirst() {
       let shift = UInt32(8 * band)
       for sample in pixels.indices { pixels[sample] |= plane.result[sample].rounded &<< shift }
     }
     let size = planes.count
-    for (lane, row) in rows.enumerated() {
+    for lane in 0..<count {
       // Excess bytes of a pixel are overwritten by the next pixel.
-      let place = UnsafeMutableRawPointer(result.baseAddress! + row * width * size)
+      let place = result + lane * width * size
       for sample in pixels.indices {
         place.storeBytes(of: pixels[sample][lane].littleEndian, toByteOffset: sample * size, as: UInt32.self)
       }
