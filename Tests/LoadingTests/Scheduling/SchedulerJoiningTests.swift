@@ -13,7 +13,8 @@ struct SchedulerJoiningTests {
     let place = Queue.Place(load: load, job: job)
     if phase == .lookingUp { return (queue, place) }
     if phase == .awaitingFile || phase == .readingFile {
-      #expect(queue.scheduler.enqueueFile(of: job))
+      let isQueued = queue.scheduler.enqueueFile(of: job)
+      #expect(isQueued)
       if phase == .readingFile { #expect(queue.scheduler.takeFile() == job) }
       return (queue, place)
     }
