@@ -207,6 +207,7 @@ struct Scheduler: ~Copyable {
       slot = job.slot
       result = .created(job)
     }
+    // What was read of its file, if it joins again, is lost.
     fileEnded(id)
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     subscribers.insert(subscriber, at: id)
