@@ -152,13 +152,15 @@ public actor BodySpool {
 }
 
 /// Up to `count` bytes of an open file from `offset`.
-func readBytes(_ count: Int, at offset: Int64, from file: Int32, _ path: String, _ files: FileSystem)
-  throws(StoreError) -> [UInt8]
-{
+func readBytes(
+  _ count: Int, at offset: Int64, from file: Int32, _ path: String, _ files: FileSystem,
+  while isWanted: () -> Bool = { true }
+) throws(StoreError) -> [UInt8] {
   var failure: FileError?
   let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
     do throws(FileError) {
-      initialized = try files.read(into: UnsafeMutableRawBufferPointer(buffer), at: offset, from: file, path)
+      initialized = try files.read(
+        into: UnsafeMutableRawBufferPointer(buffer), at: offset, from: file, path, while: isWanted)
     } catch {
       failure = error
     }

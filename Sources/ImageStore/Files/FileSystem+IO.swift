@@ -22,15 +22,18 @@ extension FileSystem {
     try result.get()
   }
 
-  /// Reads up to `buffer.count` bytes; fewer only at the end of the file.
-  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64 = 0, from file: Int32, _ path: String)
-    throws(FileError) -> Int
-  {
+  /// Reads up to `buffer.count` bytes; fewer only at the end of the file, and if the bytes are no longer wanted.
+  ///
+  /// - Parameter isWanted: asked before each piece.
+  func read(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: Int64 = 0, from file: Int32, _ path: String,
+    while isWanted: () -> Bool = { true }
+  ) throws(FileError) -> Int {
     var done = 0
-    while done < buffer.count {
+    while done < buffer.count, isWanted() {
       if let code = fault?(.read) { throw FileError(operation: .read, path: path, code: code) }
       let count = retryingOnInterrupt {
-        pread(file, buffer.baseAddress! + done, buffer.count - done, off_t(offset) + off_t(done))
+        pread(file, buffer.baseAddress! + done, min(buffer.count - done, 1 << 20), off_t(offset) + off_t(done))
       }
       if count < 0 { throw FileError(operation: .read, path: path, code: errno) }
       if count == 0 { break }

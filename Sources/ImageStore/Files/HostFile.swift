@@ -123,8 +123,14 @@ public final class HostFile {
   deinit { close(descriptor) }
 
   /// Reads up to `count` bytes from `offset`; fewer only at the end of the file.
-  public func read(at offset: Int64, count: Int) throws(StoreError) -> [UInt8] {
-    try readBytes(count, at: offset, from: descriptor, path, files)
+  ///
+  /// - Parameter isWanted: asked from time to time. Throws when it returns false.
+  public func read(
+    at offset: Int64, count: Int, while isWanted: () -> Bool = { true }
+  ) throws(StoreError) -> [UInt8] {
+    let bytes = try readBytes(count, at: offset, from: descriptor, path, files, while: isWanted)
+    guard isWanted() else { throw StoreError(.io, "no load waits for \(path)") }
+    return bytes
   }
 
   /// Throws if the file has been written to since it was opened, so that what was read may be of two versions.

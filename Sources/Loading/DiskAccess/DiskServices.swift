@@ -355,7 +355,7 @@ extension DiskServices {
   ///
   /// - Parameters:
   ///   - isStored: whether the cache will store it. If not, it stays in memory, up to `largestUnstored`.
-  ///   - isWanted: asked before each piece, as a load may end while its file is read.
+  ///   - isWanted: asked from time to time, as a load may end while its file is read.
   func read(
     _ place: HostPlace, maxBytes: Int64, largestInMemory: Int64, isStored: Bool = true,
     while isWanted: () -> Bool = { true }
@@ -395,11 +395,20 @@ extension DiskServices {
   /// Larger files are copied to the scratch folder.
   private static let largestUnstored: Int64 = 64 << 20
 
+  /// Reads up to the size that the file had when it was opened: it may grow in the meantime.
   private func filled(
     _ spool: BodySpool, from file: HostFile, while isWanted: () -> Bool
   ) throws(StoreError) -> BodySpool {
     do throws(StoreError) {
-      try file.forEachPiece(while: isWanted) { piece throws(StoreError) in try spool.add(piece) }
+      var offset: Int64 = 0
+      while offset < file.byteCount {
+        let count = Int(min(file.byteCount - offset, 1 << 18))
+        let piece = try file.read(at: offset, count: count, while: isWanted)
+        if piece.isEmpty { break }
+        try spool.add(piece)
+        offset += Int64(piece.count)
+      }
+      try file.checkUnchanged()
     } catch {
       spool.drop()
       throw error
@@ -410,24 +419,8 @@ extension DiskServices {
 
 extension HostFile {
   fileprivate func readAll(while isWanted: () -> Bool) throws(StoreError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    bytes.reserveCapacity(Int(byteCount))
-    try forEachPiece(while: isWanted) { piece throws(StoreError) in bytes += piece }
-    return bytes
-  }
-
-  /// Reads up to the size that the file had when it was opened: it may grow in the meantime.
-  fileprivate func forEachPiece(
-    while isWanted: () -> Bool, _ body: ([UInt8]) throws(StoreError) -> Void
-  ) throws(StoreError) {
-    var offset: Int64 = 0
-    while offset < byteCount {
-      guard isWanted() else { throw StoreError(.io, "no load waits for the file") }
-      let piece = try read(at: offset, count: Int(min(byteCount - offset, 1 << 18)))
-      if piece.isEmpty { break }
-      try body(piece)
-      offset += Int64(piece.count)
-    }
+    let bytes = try read(at: 0, count: Int(byteCount), while: isWanted)
     try checkUnchanged()
+    return bytes
   }
 }

@@ -15,7 +15,6 @@ final class JobLookups {
   private let storage: DiskServices
   /// The late loads that wait for another lookup, by the job for which a lookup is under way.
   private var lateLoads: [JobID: [LoadID]] = [:]
-  private var files = FileQueue()
 
   init(
     jobs: JobRegistry, registry: LoadRegistry, cache: CacheCoordinator, peers: PeerCoordinator,
@@ -69,7 +68,13 @@ final class JobLookups {
     if job.partialBody == nil { setConditions(of: job, for: first) }
     switch first.request.source {
     case .inline(let bytes, let mediaType): client?.responses.store(.bytes(bytes), mediaType: mediaType, for: id)
-    case .file: awaitTurn(of: first, id)
+    case .file:
+      guard jobs.scheduler.enqueueFile(of: id) else {
+        client?.rejectAsOverloaded(id)
+        return
+      }
+      readFiles()
+      if jobs.scheduler.job(id)?.phase == .awaitingFile { jobs.record(for: id) { $0.enter(.wait, at: .now) } }
     case .http:
       jobs.releasePlace(of: first)
       job.releaseBytes(storage.withoutBytes)
@@ -109,37 +114,18 @@ final class JobLookups {
     }
   }
 
-  // MARK: - Files of the host
-
-  private func awaitTurn(of load: ActiveLoad, _ id: JobID) {
-    let limit = max(1, jobs.scheduler.limits.maxQueued)
-    if files.waitingCount >= limit { files.forgetEnded(claim: claim) }
-    guard files.waitingCount < limit else {
-      client?.rejectAsOverloaded(id)
-      return
+  /// Reads the files of the host whose turn it is.
+  private func readFiles() {
+    while let id = jobs.scheduler.takeFile() {
+      guard case .file(let place)? = jobs[id]?.request.source else { continue }
+      client?.responses.store(.file(place), mediaType: nil, for: id)
     }
-    let begins = files.add(id, of: load.id, at: jobs.scheduler.job(id)?.priority ?? load.priority)
-    if begins { readFile(of: id) } else { jobs.record(for: id) { $0.enter(.wait, at: .now) } }
-  }
-
-  private func readFile(of id: JobID) {
-    guard case .file(let place)? = jobs[id]?.request.source else { return }
-    client?.responses.store(.file(place), mediaType: nil, for: id)
   }
 
   /// Called when a load of a file has ended: the file of another may be read.
   func fileEnded(_ load: LoadID) {
-    files.end(load)
-    while let next = files.next(changes: jobs.scheduler.reprioritized, claim: claim) { readFile(of: next) }
-  }
-
-  /// The numbers of jobs that wait until their file is read, by priority.
-  var waitingForFiles: PriorityCounts { files.counts(claim: claim) }
-
-  private func claim(_ job: JobID) -> FileQueue.Claim? {
-    jobs.scheduler.firstSubscriber(of: job).flatMap { first in
-      jobs.scheduler.job(job).map { FileQueue.Claim(load: first, priority: $0.priority) }
-    }
+    jobs.scheduler.fileEnded(load)
+    readFiles()
   }
 
   // MARK: - Serving
@@ -266,7 +252,7 @@ final class JobLookups {
     return switch jobs.scheduler.job(job)?.phase {
     case .waiting, .active, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission: true
     // The response being stored is the newest.
-    case .lookingUp, .storing, nil: false
+    case .lookingUp, .storing, .awaitingFile, .readingFile, nil: false
     }
   }
 

@@ -126,7 +126,9 @@ final class JobRegistry {
     case .storing:
       load.transfer = job.serial
       load.timeline.enter(.store, at: now)
-    case .waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission: load.timeline.enter(.wait, at: now)
+    case .waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission, .awaitingFile:
+      load.timeline.enter(.wait, at: now)
+    case .readingFile: load.timeline.enter(.store, at: now)
     case .lookingUp, nil: break
     }
   }

@@ -45,6 +45,14 @@ final class TransferKey: Sendable {
     ownHash = hasher.finalize()
   }
 
+  /// The key of a job that no other load joins, and that transfers nothing.
+  convenience init(ofOnly load: LoadID) {
+    self.init(
+      key: ExactString(String(load.serial)),
+      request: RequestIdentity(url: ExactString(""), partition: "", headers: [:]), revalidation: .unused,
+      acceptsAnything: false, maxBytes: 0, timeoutMs: 0, retries: 0)
+  }
+
   /// The key of loads that accept a fresh response.
   var withoutForcedRevalidation: TransferKey {
     TransferKey(

@@ -61,11 +61,10 @@ extension Loader {
       }
     }
     return (others + (jobs.scheduler.limits.order == .fifo ? lowered.reversed() : lowered)).count { id in
-      let isChanged = registry[id].map { $0.awaitsFile && $0.priority != priority } ?? false
       registry[id]?.priority = priority
       let isQueued = jobs.scheduler.setPriority(priority, of: id)
       if isQueued, let job = jobs.scheduler.job(of: id) { coordinator.permission.raise(for: job) }
-      return decodes.setPriority(priority, of: id) || isQueued || isChanged
+      return decodes.setPriority(priority, of: id) || isQueued
     }
   }
 

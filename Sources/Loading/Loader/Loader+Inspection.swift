@@ -36,7 +36,7 @@ extension Loader {
       let queued = self.jobs.scheduler.waiting + self.jobs.scheduler.putOff.byPriority + self.jobs.scheduler.reserved
       completion(
         Statistics(
-          waiting: queued + self.coordinator.lookups.waitingForFiles,
+          waiting: queued + self.jobs.scheduler.files.counts,
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),

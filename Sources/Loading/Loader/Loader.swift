@@ -26,8 +26,6 @@ public final class Loader {
   /// Receives the loads that have ended.
   var observation = LoadObservation()
   private var failureEvent: FailureAlarm.Event?
-  /// The deadlines of loads whose file has not been found yet, and of others that once were.
-  private var fileDeadlines = TimerQueue<LoadID>()
   /// When memory of released pixels may be deleted; nil if there is none.
   var nextPixelCleanup: Instant?
 
@@ -119,11 +117,14 @@ public final class Loader {
   }
 
   /// Learns the version of a load's file on the disk thread, since the file system may be slow. A variant that was made
-  /// from this version serves the load, and no other.
+  /// from this version serves the load, and no other. Until then it waits in a job of its own, with its deadline.
   private func identify(_ load: ActiveLoad, _ file: HostPlace) {
-    if let deadline = load.deadline { fileDeadlines.add(load.id, at: deadline) }
+    _ = jobs.scheduler.subscribe(
+      load.id, to: TransferKey(ofOnly: load.id), of: load.request.origin, priority: load.priority,
+      needsDecoder: false, deadline: load.deadline)
     storage.perform({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
       guard let self, self.registry[load.id] === load else { return }
+      self.coordinator.unsubscribe(load)
       switch found {
       case .failure(let error): self.finish(load.id, .failure(LoadError(error)))
       case .success(let file):
@@ -134,18 +135,6 @@ public final class Loader {
         self.lookUp(identified)
       }
     }
-  }
-
-  /// Ends the loads whose deadline has passed before their file was found.
-  ///
-  /// - Returns: when the next deadline is due.
-  private func endUnidentified(at now: Instant) -> Instant? {
-    while let (_, id) = fileDeadlines.take(dueAt: now) {
-      if registry[id]?.awaitsFile == true {
-        finish(id, .failure(LoadError.timeout(.deadline, "the deadline passed")))
-      }
-    }
-    return fileDeadlines.next
   }
 
   /// Cancels the loads in the request's slot if they are for another image.
@@ -173,7 +162,7 @@ public final class Loader {
     failureEvent = observation.alarm.check(at: now) ?? failureEvent
     return [
       trace?.sample(figures, at: now), observation.alarm.nextCheck, jobs.scheduler.nextTimer,
-      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now), dropFreePixels(at: now), endUnidentified(at: now),
+      peers.sendHeartbeat(at: now), decodes.endOverdue(at: now), dropFreePixels(at: now),
     ]
     .compactMap(\.self).min()
   }

@@ -87,9 +87,6 @@ final class ActiveLoad {
     var scans = 0
   }
 
-  /// Whether the version of its file is not known yet.
-  var awaitsFile: Bool { request.cachedFile.map { $0.version == nil } ?? false }
-
   /// The load with the file that has been found for it, before it waits for anything else.
   func identified(_ file: HostPlace) -> ActiveLoad {
     var request = request

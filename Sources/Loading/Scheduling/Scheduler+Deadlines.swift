@@ -35,7 +35,7 @@ extension Scheduler {
     switch jobs[slot].phase {
     case .waiting, .awaitingPermission: holdOfOrigin
     case .backingOff: Hold.later(holdOfOrigin, jobs.due[slot].map { Hold(until: $0, reason: .retry) })
-    case .lookingUp, .active, .storing, .awaitingPeer, .awaitingCache: nil
+    case .lookingUp, .active, .storing, .awaitingPeer, .awaitingCache, .awaitingFile, .readingFile: nil
     }
   }
 

@@ -175,6 +175,8 @@ extension Scheduler {
     case .storing: jobs.storingCount -= 1
     case .backingOff: jobs.due[id.slot] = nil
     case .awaitingPeer, .awaitingCache, .awaitingPermission: jobs.deferredCount -= 1
+    case .awaitingFile: files.remove(id.slot, of: Self.hostFiles)
+    case .readingFile: break
     }
     let waited = subscribers(of: id)
     for load in waited { if let subscriber = subscribers[load] { remove(subscriber, load) } }

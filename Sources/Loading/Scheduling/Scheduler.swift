@@ -17,8 +17,9 @@ internal import Threads
 /// Jobs *looking up* search the disk cache and need no permit to transfer. *Storing* jobs have received their bytes.
 /// Jobs *awaiting a peer* wait for the transfer of another worker. Jobs *awaiting the cache* look into it again,
 /// because a peer or this worker may have stored a response, or wait until this worker has stored one. Jobs *awaiting a
-/// permission* wait for the robots.txt of their origin, which another job transfers. Loads may join in every phase,
-/// until `detach` or the end.
+/// permission* wait for the robots.txt of their origin, which another job transfers. A job for a file of the host goes
+/// from *looking up* to *awaiting its file* and *reading its file*, and has no other phase. Loads may join in every
+/// phase, until `detach` or the end.
 ///
 /// When a transfer has ended, `record` takes its signal about the origin (`OriginHealth` and `ConcurrencyWindow`
 /// determine the consequences), then `finish`, `retry` or `end` moves the job on.
@@ -33,6 +34,7 @@ internal import Threads
 struct Scheduler: ~Copyable {
   enum Phase {
     case lookingUp, waiting, active, storing, backingOff, awaitingPeer, awaitingCache, awaitingPermission
+    case awaitingFile, readingFile
 
     /// Whether the job is out of the queue because a transfer may turn out to be unnecessary or forbidden.
     var isDeferred: Bool { self == .awaitingPeer || self == .awaitingCache || self == .awaitingPermission }
@@ -155,9 +157,6 @@ struct Scheduler: ~Copyable {
     didSet { if undecoded != oldValue { reconsiderDecoders() } }
   }
 
-  /// How often the priority of a job that looks into the cache, or waits for its file after that, has changed.
-  private(set) var reprioritized = 0
-
   // The rest is modified only by the scheduler's own extensions.
 
   var transfers: RunningTransfers
@@ -166,6 +165,10 @@ struct Scheduler: ~Copyable {
   var subscriberLinks: [IndexLinkedList.Link] = []
   var origins = OriginTable()
   var queue = FairQueue()
+  /// The jobs that wait until their file is read.
+  var files = FairQueue()
+  /// The loads whose file is read, waits for a decode, or is decoded.
+  var filesUnderWay: Set<LoadID> = []
   /// All assigned sequence numbers lie between these.
   private var sequences: (first: Int64, last: Int64) = (0, 0)
   var timers = TimerQueue<Timer>()
@@ -177,6 +180,7 @@ struct Scheduler: ~Copyable {
   init(limits: SchedulerLimits = SchedulerLimits()) {
     self.limits = limits
     transfers = RunningTransfers(window: ConcurrencyWindow(limits.windowForAll))
+    files.admit(Self.hostFiles)
   }
 
   // MARK: - Subscribing
@@ -195,22 +199,23 @@ struct Scheduler: ~Copyable {
   ) -> Subscription {
     let result: Subscription
     let slot: Int32
-    let isNew: Bool
     if let existing = jobs.byKey[key] {
-      (slot, isNew) = (existing, false)
+      slot = existing
       result = .joined(jobs.id(at: slot), attempt: jobs[slot].phase == .active ? jobs[slot].attempt : nil)
     } else {
       let job = createJob(key, of: origin)
-      (slot, isNew) = (job.slot, true)
+      slot = job.slot
       result = .created(job)
     }
+    // What was read of its file, if it joins again, is lost.
+    fileEnded(id)
     let subscriber = Subscriber(job: slot, priority: priority, needsDecoder: needsDecoder, deadline: deadline)
     subscribers.insert(subscriber, at: id)
     subscriberLinks.reach(id.slot)
     jobs[slot].subscribers.append(id.slot, in: &subscriberLinks)
     jobs[slot].byPriority[priority] += 1
     if !needsDecoder { jobs[slot].decodeFreeSubscribers += 1 }
-    updateQueueClass(of: slot, isNew: isNew)
+    updateQueueClass(of: slot)
     if let deadline {
       addTimer(.deadline(id), at: deadline)
       deadlineAdded(deadline, at: jobs[slot].origin)
@@ -248,7 +253,8 @@ struct Scheduler: ~Copyable {
     switch jobs[job.slot].phase {
     case .storing: return .stillNeeded
     case .active: return .orphanedTransfer(job)
-    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission:
+    case .lookingUp, .waiting, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission, .awaitingFile,
+      .readingFile:
       _ = end(job)
       return .orphanedJob(job)
     }
@@ -272,7 +278,7 @@ struct Scheduler: ~Copyable {
   }
 
   /// Updates the queue class of a job after a change of its subscribers.
-  mutating func updateQueueClass(of slot: Int32, isNew: Bool = false) {
+  mutating func updateQueueClass(of slot: Int32) {
     guard let priority = jobs[slot].byPriority.highest else { return }
     let (old, new) = (
       jobs[slot].queueClass,
@@ -283,9 +289,11 @@ struct Scheduler: ~Copyable {
     // A raised job goes behind those that had this priority before; a lowered one goes first, since it has waited
     // longer than the others of its level. The same holds for a job in its cache lookup, which is queued later.
     if priority != old.priority { jobs[slot].sequence = nextSequence(priority < old.priority ? .first : .asItComes) }
-    if priority != old.priority, !isNew, jobs[slot].phase == .lookingUp { reprioritized += 1 }
-    guard jobs[slot].phase == .waiting else { return }
-    queue.move(slot, of: jobs[slot].origin, to: new, sequence: jobs[slot].sequence)
+    switch jobs[slot].phase {
+    case .waiting: queue.move(slot, of: jobs[slot].origin, to: new, sequence: jobs[slot].sequence)
+    case .awaitingFile: files.move(slot, of: Self.hostFiles, to: new, sequence: jobs[slot].sequence)
+    default: break
+    }
   }
 
   /// Ends the cache lookup of a job, or skips it.

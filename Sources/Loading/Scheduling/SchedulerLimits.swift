@@ -1,3 +1,5 @@
+internal import ImageCodec
+
 /// The order of queued loads of the same priority.
 public enum QueueOrder: String, Sendable, CaseIterable {
   case fifo, lifo
@@ -33,6 +35,8 @@ public struct SchedulerLimits: Sendable, Equatable {
   /// instead of filling memory and disk. The default is twice the usual number of concurrent transfers: the second half
   /// keeps the decoders busy until the next images arrive.
   public var maxUndecoded = 64
+  /// The maximum number of files of the host that are read, wait for a decode, or are decoded.
+  var maxFiles = max(8, 2 * Processors.count)
   public var order = QueueOrder.fifo
 
   public init() {}

@@ -9,6 +9,12 @@ import Threads
 
 /// The delivery of stored responses, without a loader.
 struct DeliveryCoordinatorTests {
+  @Test func `the first of a pass and an end decides`() {
+    let (passed, closed) = (CommitPoint(), CommitPoint())
+    #expect(passed.pass() && !passed.close() && passed.pass())
+    #expect(closed.close() && !closed.pass() && closed.close())
+  }
+
   // MARK: - Content
 
   @Test func `bytes in memory are delivered at once`() async throws {

@@ -150,6 +150,7 @@ struct Queue {
     scheduler.isEmpty && scheduler.originStates().isEmpty && scheduler.activeCount == 0
       && scheduler.jobs.storingCount == 0 && scheduler.jobs.backingOffCount == 0
       && scheduler.jobs.deferredCount == 0 && scheduler.waiting == PriorityCounts()
+      && scheduler.files.counts == PriorityCounts() && scheduler.jobs.lookingUpCount == 0
   }
 }
 

@@ -12,6 +12,12 @@ struct SchedulerJoiningTests {
     guard case .created(let job) = subscription else { fatalError("the first load makes a job") }
     let place = Queue.Place(load: load, job: job)
     if phase == .lookingUp { return (queue, place) }
+    if phase == .awaitingFile || phase == .readingFile {
+      let isQueued = queue.scheduler.enqueueFile(of: job)
+      #expect(isQueued)
+      if phase == .readingFile { #expect(queue.scheduler.takeFile() == job) }
+      return (queue, place)
+    }
     _ = queue.scheduler.enqueue(job, isPermitted: phase != .awaitingPermission)
     if phase == .waiting || phase == .awaitingPermission { return (queue, place) }
     _ = queue.scheduler.takeStarts(at: queue.now)
@@ -23,6 +29,7 @@ struct SchedulerJoiningTests {
 
   private static let phases: [Scheduler.Phase] = [
     .lookingUp, .waiting, .active, .storing, .backingOff, .awaitingPeer, .awaitingCache, .awaitingPermission,
+    .awaitingFile, .readingFile,
   ]
 
   @Test(arguments: phases) func `a load joins a job in every phase`(phase: Scheduler.Phase) {
