@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from cold import PEERS
-from measuring import Report, Workspace, interleaved, median, module, plain_environment
+from measuring import Report, Skipped, Workspace, interleaved, median, module, plain_environment
 from worker import Worker, request
 
 UNDER_WAY = 8
@@ -53,6 +53,7 @@ CASES = [
 
 def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds: int) -> None:
     module(python, "pyvips", "pyvips-binary")
+    check_libvips(python)
     module(python, "simplejpeg")
     module(python, "cv2", "opencv-python-headless")
     module(python, "PIL", "Pillow")
@@ -69,6 +70,15 @@ def run(report: Report, workspace: Workspace, worker: Path, python: str, rounds:
         report.add(f"codecs: {case.name}, processor time", ratio, f"x {case.peers[0]}", at_most=case.target)
         for name, (used, took, size) in costs.items():
             report.add(f"  {name}", used, f"ms, {took:.2f} ms elapsed, {size / 1000:.0f} kB")
+
+
+def check_libvips(python: str) -> None:
+    """Check that pyvips has the libvips of pyvips-binary: pip may have compiled it against that of the system."""
+    versions = "import importlib.metadata, pyvips; print(importlib.metadata.version('pyvips-binary'))"
+    versions += "; print(*map(pyvips.version, range(3)), sep='.')"
+    binary, used = subprocess.run([python, "-c", versions], check=True, capture_output=True, text=True).stdout.split()
+    if binary != used:
+        raise Skipped(f"pyvips uses libvips {used}; try `pip install --force-reinstall --no-deps pyvips-binary`")
 
 
 def theirs(python: str, pictures: Path, case: Case, peer: str, _: Path) -> Cost:
