@@ -110,8 +110,11 @@ enum PlainImage {
           decoded.placeholder = picture.isFlattened(finished) ? nil : try Placeholder(of: finished)
           return decoded.placeholder != nil
         }
-        files[step.index] = try encode(
-          finished, of: picture, picture.exif(of: file.bytes), parts[step.index].rendition)
+        let rendition = parts[step.index].rendition
+        let same = files.first {
+          pictures[$0.key]?.geometry == picture.geometry && parts[$0.key].rendition.hasFile(of: rendition)
+        }
+        files[step.index] = try same?.value ?? encode(finished, of: picture, picture.exif(of: file.bytes), rendition)
         return files[step.index] != nil
       }
       guard isMade else { return false }

@@ -27,7 +27,7 @@ package final class InputFile {
 package final class OutputFile {
   private let descriptor: Int32
   /// Bytes that are not written yet.
-  private let held = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 1)
+  private let held = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
   private var heldCount = 0
 
   init(descriptor: Int32) { self.descriptor = descriptor }

@@ -44,6 +44,14 @@ package struct Cascade {
 }
 
 extension Rendition {
+  /// Whether its file is that of another rendition if the geometry of both is the same, as that of two boxes around a
+  /// small image.
+  package func hasFile(of other: Rendition) -> Bool {
+    var other = other
+    (other.transform.width, other.transform.height) = (transform.width, transform.height)
+    return self == other
+  }
+
   /// The file of the highest quality that fits, and the quality if the format has one.
   ///
   /// - Parameter encode: gets nil for a file without loss.

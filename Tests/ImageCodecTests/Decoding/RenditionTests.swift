@@ -58,6 +58,23 @@ struct RenditionTests {
     }
   }
 
+  @Test(arguments: [ImageFormat.jpeg, .gif])
+  func `two boxes around a small image have the same file, unless more than the box differs`(
+    format: ImageFormat
+  ) async throws {
+    let file = try await large.encoded(Self.hills, as: format)
+    let set = set([
+      { ($0.width, $0.format) = (4000, .jpeg) }, { ($0.width, $0.format) = (2000, .jpeg) },
+      { ($0.width, $0.format, $0.quality) = (3000, .jpeg, 30) }, { ($0.width, $0.format) = (3000, .webp) },
+      { ($0.width, $0.format) = (80, .jpeg) },
+    ])
+    let (_, made) = try await files(file, set, in: decoding)
+    #expect(made[0] == made[1] && Set(made).count == made.count - 1)
+    for index in [0, 2, 3] {
+      #expect(made[index] == (try await decoding.encoded(file, set.renditions[index].transform).1))
+    }
+  }
+
   @Test(arguments: [ImageFormat.avif, .gif, .svg])
   func `any format is decoded once for all`(format: ImageFormat) async throws {
     let file: [UInt8]
