@@ -35,7 +35,7 @@ def end_with(parent: int) -> None:
 def load_batch(
     urls: Sequence[str], size: int, processes: int = 1
 ) -> Tuple[List[Optional[bytes]], List[Optional[str]]]:
-    """JPEGs within `size` x `size` pixels in the order of their URLs, and the kinds of errors. Each row has either."""
+    """JPEGs within `size` x `size` pixels and the kinds of errors, in the order of the URLs. Each row has one of the two."""
     images: List[Optional[bytes]] = [None] * len(urls)
     errors: List[Optional[str]] = [None] * len(urls)
     box: Any = {"width": size, "height": size, "format": "jpeg"}

@@ -43,12 +43,10 @@ extension Decode {
           picture = try rendering.still(from: picture)
         }
         guard step.index < parts.count else { return decoded.placeholder = try Placeholder(of: picture) }
-        let rendition = parts[step.index].rendition
-        let same = files.first {
-          renderings[$0.key]?.geometry == rendering.geometry && parts[$0.key].rendition.hasFile(of: rendition)
+        if let same = parts.part(like: step.index, among: files.keys, geometry: { renderings[$0]?.geometry }) {
+          return files[step.index] = files[same]
         }
-        if let same { return files[step.index] = same.value }
-        let (file, quality) = try encoded(picture, by: rendering, rendition)
+        let (file, quality) = try encoded(picture, by: rendering, parts[step.index].rendition)
         let told = Decoded.File(
           bytes: file.bytes.count, format: rendering.format, width: rendering.geometry.width,
           height: rendering.geometry.height, frames: rendering.frames, quality: quality)

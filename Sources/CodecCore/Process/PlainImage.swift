@@ -110,11 +110,12 @@ enum PlainImage {
           decoded.placeholder = picture.isFlattened(finished) ? nil : try Placeholder(of: finished)
           return decoded.placeholder != nil
         }
-        let rendition = parts[step.index].rendition
-        let same = files.first {
-          pictures[$0.key]?.geometry == picture.geometry && parts[$0.key].rendition.hasFile(of: rendition)
+        if let same = parts.part(like: step.index, among: files.keys, geometry: { pictures[$0]?.geometry }) {
+          files[step.index] = files[same]
+          return true
         }
-        files[step.index] = try same?.value ?? encode(finished, of: picture, picture.exif(of: file.bytes), rendition)
+        files[step.index] = try encode(
+          finished, of: picture, picture.exif(of: file.bytes), parts[step.index].rendition)
         return files[step.index] != nil
       }
       guard isMade else { return false }

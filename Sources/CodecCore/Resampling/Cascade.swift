@@ -43,15 +43,20 @@ package struct Cascade {
   }
 }
 
-extension Rendition {
-  /// Whether its file is that of another rendition if the geometry of both is the same, as that of two boxes around a
-  /// small image.
-  package func hasFile(of other: Rendition) -> Bool {
-    var other = other
-    (other.transform.width, other.transform.height) = (transform.width, transform.height)
-    return self == other
+extension [CodecRequest.Part] {
+  /// The part, of those with these positions, that has the same file: only the box differs, and the geometry does not,
+  /// as for two boxes around a small image. Nil without one.
+  package func part(like index: Int, among made: some Sequence<Int>, geometry: (Int) -> Geometry?) -> Int? {
+    made.first { other in
+      var rendition = self[other].rendition
+      rendition.transform.width = self[index].rendition.transform.width
+      rendition.transform.height = self[index].rendition.transform.height
+      return rendition == self[index].rendition && geometry(other) == geometry(index)
+    }
   }
+}
 
+extension Rendition {
   /// The file of the highest quality that fits, and the quality if the format has one.
   ///
   /// - Parameter encode: gets nil for a file without loss.

@@ -113,13 +113,13 @@ final class DecoderProcess {
   /// up once by a parent that has few, and not by each child again.
   private static func environment(_ libraries: DecoderLibraries) -> [String] {
     let paths = [
-      ("LD_BIND_NOW", libraries == .plain ? "1" : nil),
       ("LD_LIBRARY_PATH", getenv("LD_LIBRARY_PATH").map { String(cString: $0) }),
       ("FONTCONFIG_FILE", FontConfiguration.path),
       ("LIBHEIF_PLUGIN_PATH", pathInRelease("lib/libheif-plugins")),
       ("GCONV_PATH", pathInRelease("lib/gconv")),
     ]
-    return ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + paths.compactMap { name, path in path.map { "\(name)=\($0)" } }
+    let fixed = ["LC_ALL=C", "MALLOC_ARENA_MAX=2"] + (libraries == .plain ? ["LD_BIND_NOW=1"] : [])
+    return fixed + paths.compactMap { name, path in path.map { "\(name)=\($0)" } }
   }
 
   /// Sends the request to the child, which must be of the task's isolation, and starts one if there is none. False if

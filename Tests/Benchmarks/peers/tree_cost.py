@@ -32,10 +32,12 @@ def control_group() -> Iterator[Optional[Path]]:
             (group / "cgroup.procs").write_text(str(os.getpid()))
     except OSError:
         group = None
-    yield group
-    if parent and group:
-        (parent / "cgroup.procs").write_text(str(os.getpid()))
-        group.rmdir()
+    try:
+        yield group
+    finally:
+        if parent and group:
+            (parent / "cgroup.procs").write_text(str(os.getpid()))
+            group.rmdir()
 
 
 def used(group: Optional[Path]) -> float:
