@@ -47,6 +47,9 @@ public final class Locked<Value>: @unchecked Sendable {
   /// Wakes every thread in `wait`. Call it after a change for which a thread may be waiting.
   public func notify() { pthread_cond_broadcast(condition) }
 
+  /// As `notify`, for one of several threads that wait for the same.
+  public func notifyOne() { pthread_cond_signal(condition) }
+
   /// Blocks until `body` returns a value. `body` is called at once, and again after each `notify`.
   ///
   /// - Returns: the value of `body`; nil if `timeout` passed first. Never nil without a timeout.

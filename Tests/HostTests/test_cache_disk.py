@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
@@ -42,6 +43,27 @@ class Disk(contextlib.AbstractContextManager["Disk"]):
             subprocess.run(command, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError) as error:
             raise unittest.SkipTest(f"a file system can be mounted by root only, and not everywhere: {error}") from None
+
+
+class SilentDisk(contextlib.AbstractContextManager["SilentDisk"]):
+    """A file system that never answers, as one of a network whose server is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        try:
+            self._server = os.open("/dev/fuse", os.O_RDWR)
+        except OSError as error:
+            raise unittest.SkipTest(f"no file system of a process can be mounted: {error}") from None
+        options = f"fd={self._server},rootmode=40000,user_id=0,group_id=0"
+        if ctypes.CDLL(None).mount(b"silent", os.fsencode(path), b"fuse", 0, options.encode()) != 0:
+            os.close(self._server)
+            raise unittest.SkipTest("a file system can be mounted by root only, and not everywhere")
+
+    def __exit__(self, *_: object) -> None:
+        # It ends whatever waits for an answer.
+        os.close(self._server)
+        subprocess.run(["umount", "-l", str(self.path)], check=True)
 
 
 class Worker(contextlib.AbstractContextManager["Worker"]):

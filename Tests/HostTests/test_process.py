@@ -25,8 +25,9 @@ import numpy
 from PIL import Image, ImageCms, PngImagePlugin
 
 from chaos_session import default_worker
+from origin_process import PATIENCE
 from package import ROOT
-from test_cache_disk import Worker
+from test_cache_disk import SilentDisk, Worker
 
 sys.path.insert(0, str(ROOT / "examples" / "python"))
 from imageworker import BlockingImageWorker  # noqa: E402
@@ -246,6 +247,40 @@ class Outputs(Process):
         self.assertEqual(kinds.count("overloaded") + kinds.count("None"), 101)
         (stats,) = (answer["result"] for answer in map(json.loads, answers) if answer["id"] == 100)
         self.assertIn(stats["queue"]["waiting"]["normal"], range(1, 6))
+
+    def test_a_worker_that_ends_leaves_no_copy_of_a_waiting_file(self) -> None:
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        large = picture(self.spool / "large.bmp", (4000, 2500))
+        command = [default_worker(), "--memory-limit", "0", "--disk-limit", "0", "--decoders", "1"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ | {"TMPDIR": str(temporary)}
+        ) as worker:  # fmt: skip
+            assert worker.stdin
+            for number in range(8):
+                params = {"file": {"path": str(large)}, "outputs": {"small": {"transform": {"width": 300}, "deliver": "data"}}}
+                print(json.dumps({"id": number, "method": "process", "params": params}), file=worker.stdin, flush=True)
+            end = time.monotonic() + PATIENCE
+            while not any(path.stat().st_size == large.stat().st_size for path in temporary.rglob("*.bmp")):
+                self.assertLess(time.monotonic(), end, "no file waits")
+            print(json.dumps({"id": "end", "method": "shutdown", "params": {"mode": "cancel"}}), file=worker.stdin, flush=True)
+        self.assertEqual(worker.returncode, 0)
+        self.assertEqual([path for path in temporary.rglob("*") if path.is_file()], [])
+
+    def test_a_file_system_that_does_not_answer_holds_nothing_else_up(self) -> None:
+        content = base64.b64encode(self.photo.read_bytes()).decode()
+        with SilentDisk(self.folder / "silent") as disk:
+            silent = {"file": {"path": str(disk.path / "photo.jpg")}, "deadlineMs": 300}
+            for method, more in (("process", {"validate": "decode"}), ("load", {"transform": {"width": 64}}), ("process", {"facts": ["exif"]})):
+                answer = self.worker.call(method, **silent, **more)
+                self.assertEqual(self.kind(answer), "timeout", answer)
+            for params in ({"data": content}, {"file": {"path": str(self.photo)}}):
+                answer = self.worker.call("process", validate="decode", deadlineMs=20_000, **params)
+                self.assertEqual(answer["result"]["width"], 640)
+            stored = self.worker.call("store", key="kept", data=content)["result"]["path"]
+            self.assertEqual(Path(stored).read_bytes(), self.photo.read_bytes())
+            kept = self.worker.call("load", file={"path": str(self.photo)}, transform={"width": 64}, deadlineMs=20_000)
+            self.assertEqual(kept["result"]["width"], 64)
 
     def test_data_and_paths_are_the_files(self) -> None:
         kinds = {"data": {"deliver": "data"}, "path": {}, "both": {"deliver": "data", "saveTo": str(self.media / "both")}}

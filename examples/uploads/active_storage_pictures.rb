@@ -17,7 +17,7 @@ module ActiveStoragePictures
   # The variant asks for something that the worker cannot do. Correct the program.
   class Unsupported < ArgumentError; end
 
-  # All threads share it. It starts at the first picture, in each process. It stores nothing, and needs no directory.
+  # All threads share it. It starts at the first picture, in each process. It stores nothing.
   mattr_accessor :worker, default: ImageWorker.new(memory_limit: 0, disk_limit: 0, deadline_ms: 60_000)
 
   ATTEMPTS = 3

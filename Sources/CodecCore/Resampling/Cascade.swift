@@ -20,13 +20,11 @@ package struct Cascade {
 
   /// - Parameter layouts: nil for pictures that neither serve others nor can be made from them.
   package init(_ layouts: [StoredLayout?]) {
-    let sizes = layouts.map { layout in
-      layout.flatMap { $0.isWhole ? (width: $0.scaledWidth, height: $0.scaledHeight) : nil }
-    }
-    func area(_ index: Int) -> Int { sizes[index].map { $0.width * $0.height } ?? 0 }
+    let layouts = layouts.map { $0?.isWhole == true ? $0 : nil }
+    func area(_ index: Int) -> Int { layouts[index].map { $0.scaledWidth * $0.scaledHeight } ?? 0 }
     for index in layouts.indices.sorted(by: { (area($0), $1) > (area($1), $0) }) {
-      let parent = sizes[index].flatMap { size in
-        steps.lastIndex { step in sizes[step.index].map { Self.serves($0, for: size) } ?? false }
+      let parent = layouts[index].flatMap { layout in
+        steps.lastIndex { step in layouts[step.index].map { Self.serves($0, for: layout) } ?? false }
       }
       if let parent { steps[parent].isParent = true }
       steps.append(Step(index: index, parent: parent.map { steps[$0].index }))
@@ -36,10 +34,11 @@ package struct Cascade {
   /// The number of pictures that are made from the file.
   package var readers: Int { steps.count { $0.parent == nil } }
 
-  private static func serves(_ larger: (width: Int, height: Int), for size: (width: Int, height: Int)) -> Bool {
-    let across = Double(larger.width) / Double(size.width)
-    let down = Double(larger.height) / Double(size.height)
-    return larger == size || min(across, down) >= minReduction
+  /// An enlarged picture has no more detail than the file, and serves only its equals.
+  private static func serves(_ larger: StoredLayout, for layout: StoredLayout) -> Bool {
+    let across = Double(larger.scaledWidth) / Double(layout.scaledWidth)
+    let down = Double(larger.scaledHeight) / Double(layout.scaledHeight)
+    return (across, down) == (1, 1) || !larger.isEnlarged && min(across, down) >= minReduction
   }
 }
 

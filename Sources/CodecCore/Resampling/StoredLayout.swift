@@ -44,6 +44,8 @@ package struct StoredLayout {
     Resampler.needsLittleMemory(from: (crop.width, crop.height), to: (scaledWidth, scaledHeight))
   }
 
+  package var isEnlarged: Bool { scaledWidth > crop.width || scaledHeight > crop.height }
+
   package var isScaled: Bool { crop.width != scaledWidth || crop.height != scaledHeight }
 
   /// The part to use of an image that was loaded with a reduction.

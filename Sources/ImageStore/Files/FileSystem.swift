@@ -136,6 +136,8 @@ struct FileError: Error {
   var operation: FileSystem.Operation
   var path: String
   var code: Int32
+  /// The reason in words, if it is not that of the system.
+  var reason: String? = nil
 
   var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
   /// Whether the process or the system is out of file descriptors, which is temporary.
@@ -147,5 +149,5 @@ struct FileError: Error {
     isOutOfSpace || code == EROFS || code == EACCES || code == EPERM || code == EIO || code == ENOTDIR
   }
 
-  var message: String { "cannot \(operation.rawValue) \(path): \(String(cString: strerror(code)))" }
+  var message: String { "cannot \(operation.rawValue) \(path): \(reason ?? String(cString: strerror(code)))" }
 }

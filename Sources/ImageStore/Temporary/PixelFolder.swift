@@ -193,7 +193,7 @@ public actor PixelFolder {
 
   /// Removes all regions.
   public func close() {
-    home.close(removing: true)
+    home.close()
     (regions, free) = ([:], [])
     bytes = 0
   }

@@ -31,14 +31,16 @@ final class ProcessFolder {
     if let folder {
       if folder.isInPlace { return folder }
       // A cleaner of temporary directories has removed it.
-      close(removing: false)
+      close { _ in true }
     }
     let system = environment.files
     try system.makeDirectories(parent)
     // In a world-writable directory, another user could have created it first.
     let status = try system.status(parent, follow: false)
     guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(), status.st_mode & 0o022 == 0 else {
-      throw FileError(operation: .open, path: parent, code: EPERM)
+      throw FileError(
+        operation: .open, path: parent, code: EPERM,
+        reason: "it must be a folder of user \(geteuid()), and no other user may write to it")
     }
     while true {
       let path = parent + "/\(getpid())-" + hexadecimal(environment.random(), digits: 8)
@@ -61,11 +63,11 @@ final class ProcessFolder {
     }
   }
 
-  /// Closes the folder.
+  /// Closes the folder and removes it, unless it has files to keep. A later process removes those.
   ///
-  /// - Parameter removing: whether to remove it now; otherwise a later process removes it.
-  func close(removing: Bool) {
-    if let folder, removing { removeWhole(folder.path) }
+  /// - Parameter isKept: whether to keep the file at a path below the folder.
+  func close(keeping isKept: (String) -> Bool = { _ in false }) {
+    if let folder { removeWhole(folder.path, keeping: isKept) }
     if lock >= 0 { closeFile(lock) }
     lock = -1
     folder = nil
@@ -107,14 +109,18 @@ final class ProcessFolder {
   }
 
   /// Removes a folder with its files and subfolders of files, the lock file last.
-  private func removeWhole(_ path: String) {
+  private func removeWhole(_ path: String, keeping isKept: (String) -> Bool = { _ in false }) {
     let system = environment.files
+    var isEmpty = true
     for name in (try? system.list(path)) ?? [] where name != Self.lockName {
       let entry = path + "/" + name
       if (try? system.remove(entry)) != nil { continue }
-      for name in (try? system.list(entry)) ?? [] { try? system.remove(entry + "/" + name) }
+      for file in (try? system.list(entry)) ?? [] {
+        if isKept("\(name)/\(file)") { isEmpty = false } else { try? system.remove(entry + "/" + file) }
+      }
       try? system.removeDirectory(entry)
     }
+    guard isEmpty else { return }
     try? system.remove(path + "/" + Self.lockName)
     try? system.removeDirectory(path)
   }

@@ -13,6 +13,8 @@ public actor ScratchFolder {
   private var counter: Int64 = 0
   /// The deliveries, by relative path.
   private var files = GracePeriods<String>()
+  /// Those of the files that no host knows.
+  private var sources: Set<String> = []
   /// The number of readers of each file that has any.
   private var readers: [String: Int] = [:]
   private var sweepAt: Int? = .min
@@ -32,8 +34,7 @@ public actor ScratchFolder {
     let previous = home.folder
     let folder = try StoreError.mapping(home.open)
     if let previous, folder !== previous {
-      files = GracePeriods()
-      readers = [:]
+      (files, sources, readers) = (GracePeriods(), [], [:])
     }
     return folder
   }
@@ -52,10 +53,14 @@ public actor ScratchFolder {
 
   /// Writes the image to a file that is kept for 60 s from now.
   ///
-  /// - Parameter body: bytes, or a spool of this folder or of a disk tier.
+  /// - Parameters:
+  ///   - body: bytes, or a spool of this folder or of a disk tier.
+  ///   - isSource: whether only a decoder will read it, unless `markDelivered` says otherwise.
   /// - Returns: the absolute path.
-  public func store(_ body: DiskTier.Body, format: ImageFormat?) throws(StoreError) -> String {
-    try put(format: format) { folder, id, path throws(FileError) in
+  public func store(
+    _ body: DiskTier.Body, format: ImageFormat?, isSource: Bool = false
+  ) throws(StoreError) -> String {
+    try put(format: format, isSource: isSource) { folder, id, path throws(FileError) in
       switch body {
       case .bytes(let bytes): try folder.write(bytes, id: id, as: path)
       case .spool(let spool):
@@ -92,13 +97,14 @@ public actor ScratchFolder {
 
   /// Creates a file with `make`, records its delivery now, and returns its absolute path.
   private func put(
-    format: ImageFormat?, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
+    format: ImageFormat?, isSource: Bool = false, _ make: (CacheFolder, Int64, String) throws(FileError) -> Void
   ) throws(StoreError) -> String {
     let folder = try openFolder()
     let id = nextID()
     let path = FileName(id: id, digest: [], format: format).path
     try StoreError.mapping { () throws(FileError) in try make(folder, id, path) }
     files.record(path, at: environment.now())
+    if isSource { sources.insert(path) }
     return folder.path + "/" + path
   }
 
@@ -106,6 +112,7 @@ public actor ScratchFolder {
   public func markDelivered(_ path: String, at time: Int) {
     guard let folder, let relative = relative(path), files[relative] != nil else { return }
     files.record(relative, at: time)
+    sources.remove(relative)
     folder.files.setModificationTime(of: relative, in: folder.descriptor, to: time)
   }
 
@@ -122,7 +129,7 @@ public actor ScratchFolder {
     readers[relative] = count > 1 ? count - 1 : nil
     guard removing, count == 1 else { return files.record(relative, at: environment.now()) }
     files.remove(relative)
-    folder?.remove(relative)
+    remove(relative)
   }
 
   /// Moves a file from a `newPath` to a delivered file that is kept for 60 s.
@@ -153,12 +160,11 @@ public actor ScratchFolder {
     return next.map { .now + .seconds(max($0 - now, 1)) }
   }
 
-  /// Closes the folder. A later process deletes the files whose 60 s have not ended.
+  /// Closes the folder. It keeps the delivered files whose 60 s have not ended; a later process deletes them.
   public func close() {
     removeExpired(now: environment.now())
-    home.close(removing: files.isEmpty)
-    files = GracePeriods()
-    readers = [:]
+    home.close { [files, sources] in files[$0] != nil && !sources.contains($0) }
+    (files, sources, readers) = (GracePeriods(), [], [:])
   }
 
   // MARK: Files
@@ -174,7 +180,12 @@ public actor ScratchFolder {
   }
 
   private func removeExpired(now: Int) {
-    for path in files.removeExpired(now: now, sparing: { readers[$0] != nil }) { folder?.remove(path) }
+    for path in files.removeExpired(now: now, sparing: { readers[$0] != nil }) { remove(path) }
+  }
+
+  private func remove(_ path: String) {
+    sources.remove(path)
+    folder?.remove(path)
   }
 
   private func hasYoungFiles(_ path: String, now: Int) -> Bool {

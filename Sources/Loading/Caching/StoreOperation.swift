@@ -191,19 +191,24 @@ extension StoreOperation {
   }
 
   /// As `store`, with the body and the format from content of the host.
-  ///
-  /// - Parameter isWanted: returns false when no load waits for it any more.
-  func storing(
-    _ content: Loader.Content, maxBytes: Int64, in storage: DiskServices, while isWanted: () -> Bool = { true }
-  ) -> Outcome {
+  func storing(_ content: Loader.Content, maxBytes: Int64, in storage: DiskServices) -> Outcome {
+    do throws(LoadError) {
+      let body: Download.Body =
+        switch content {
+        case .bytes(let bytes): .bytes(bytes)
+        case .file(let place): try storage.read(place, maxBytes: maxBytes, largestInMemory: largestInMemory)
+        }
+      return storing(body: body, maxBytes: maxBytes, in: storage)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  /// As `store`, with a body of the host, whose format it has.
+  func storing(body: Download.Body, maxBytes: Int64, in storage: DiskServices) -> Outcome {
     do throws(LoadError) {
       var own = self
-      switch content {
-      case .bytes(let bytes): own.body = .bytes(bytes)
-      case .file(let place):
-        own.body = try storage.read(
-          place, maxBytes: maxBytes, largestInMemory: largestInMemory, isStored: !tiers.isEmpty, while: isWanted)
-      }
+      own.body = body
       let prefix: [UInt8]
       switch own.body {
       case .bytes(let bytes) where bytes.count > maxBytes:

@@ -83,7 +83,7 @@ extension LoadError {
     case .cancelled: self.init(.cancelled, "cancelled")
     case .io(let message): self.init(.io, message)
     case .diskFull(let message): self.init(.diskFull, message)
-    case .unavailable(let message): self.init(.unsupportedFormat, "no decoder is available: \(message)")
+    case .unavailable(let message): self.init(.internal, "no decoder is available: \(message)")
     }
     figures = error.figures
   }

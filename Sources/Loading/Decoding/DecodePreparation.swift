@@ -80,7 +80,7 @@ struct DecodePreparation: Sendable {
     guard let bytes = candidate.bytes else { return nil }
     if mayHoldBytes { return (.bytes(bytes), nil) }
     let path = storage.scratch.assumeIsolated { scratch in
-      try? scratch.store(.bytes(bytes), format: candidate.response.content.format)
+      try? scratch.store(.bytes(bytes), format: candidate.response.content.format, isSource: true)
     }
     // On a full disk, exceeding the memory budget is better than failing the load.
     guard let path else { return (.bytes(bytes), nil) }

@@ -118,7 +118,7 @@ final class JobLookups {
   private func readFiles() {
     while let id = jobs.scheduler.takeFile() {
       guard case .file(let place)? = jobs[id]?.request.source else { continue }
-      client?.responses.store(.file(place), mediaType: nil, for: id)
+      client?.responses.read(place, for: id)
     }
   }
 

@@ -72,11 +72,25 @@ final class ResponseCoordinator {
 
   // MARK: - Bodies
 
+  /// Reads a file of the host and handles it as a body that was transferred.
+  func read(_ place: HostPlace, for id: JobID) {
+    guard let job = jobs[id] else { return }
+    jobs.record(for: id) { $0.enter(.store, at: .now) }
+    let hasEnded = Locked(false)
+    job.hasEnded = hasEnded
+    storage.read(place, maxBytes: job.request.maxBytes, while: { !hasEnded.withLock { $0 } }) { [weak self] body in
+      switch body {
+      case .failure(let error): self?.client?.fail(id, error)
+      case .success(let body): self?.store(body, mediaType: nil, for: id)
+      }
+    }
+  }
+
   /// Stores the body of a `data:` URL or a file of the host in the same way as one that was transferred.
   ///
   /// - Parameter mediaType: as told by the URL.
-  func store(_ content: Loader.Content, mediaType: String?, for id: JobID) {
-    guard let job = jobs[id] else { return }
+  func store(_ body: Download.Body, mediaType: String?, for id: JobID) {
+    guard let job = jobs[id] else { return storage.discard(body) }
     let now = storage.now()
     let file = job.request.cachedFile
     if file?.version?.isSettled == false { job.superseded() }
@@ -89,14 +103,12 @@ final class ResponseCoordinator {
     if let version = file?.version { draft.headers.append("etag", version.tag) }
     let isStored = file == nil && job.request.cacheMode != .noStore
     jobs.record(for: id) { $0.enter(.store, at: .now) }
-    let hasEnded = Locked(false)
-    job.hasEnded = hasEnded
     store(
       id, job, as: draft,
       keeping: isStored ? jobs.tiers(of: id, hasDisk: storage.tier != nil) : [],
       invalidatesStored: job.request.cachesVariantsAlone
     ) { [maxBytes = job.request.maxBytes] operation, storage in
-      operation.storing(content, maxBytes: maxBytes, in: storage) { !hasEnded.withLock { $0 } }
+      operation.storing(body: body, maxBytes: maxBytes, in: storage)
     }
   }
 

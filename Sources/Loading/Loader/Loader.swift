@@ -116,13 +116,13 @@ public final class Loader {
     coordinator.submit(load, with: cache.lookUpMemory(load.request.key, load.partition, load.request.variant))
   }
 
-  /// Learns the version of a load's file on the disk thread, since the file system may be slow. A variant that was made
+  /// Learns the version of a load's file on a thread for such files. A variant that was made
   /// from this version serves the load, and no other. Until then it waits in a job of its own, with its deadline.
   private func identify(_ load: ActiveLoad, _ file: HostPlace) {
     _ = jobs.scheduler.subscribe(
       load.id, to: TransferKey(ofOnly: load.id), of: load.request.origin, priority: load.priority,
       needsDecoder: false, deadline: load.deadline)
-    storage.perform({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
+    storage.performOnHostFiles({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
       guard let self, self.registry[load.id] === load else { return }
       self.coordinator.unsubscribe(load)
       switch found {

@@ -10,14 +10,16 @@ struct Parameters {
   /// saves the search for them.
   private let lengths: UInt64
 
-  /// - Throws: for a member that is not in `known`.
-  init(_ object: JSONObject, known: [String], prefix: String = "") throws(RPCError) {
+  /// - Parameter hint: what the error for a member that is not in `known` says of it; by default the nearest of `known`.
+  init(
+    _ object: JSONObject, known: [String], prefix: String = "", hint: ((String) -> String)? = nil
+  ) throws(RPCError) {
     var lengths: UInt64 = 0
     for member in object.members {
       guard known.contains(member.name) else {
         let path = prefix + member.name
-        throw .invalidParams(
-          member: path, "unknown parameter \(path.quotable)\(hint(for: member.name, among: known))")
+        let hint = hint?(member.name) ?? Text.hint(for: member.name, among: known)
+        throw .invalidParams(member: path, "unknown parameter \(path.quotable)\(hint)")
       }
       lengths |= Self.bit(forLengthOf: member.name)
     }
@@ -115,8 +117,11 @@ struct Parameters {
 
   /// The members of an object that is a member.
   func object(_ name: String, known: [String]) throws(RPCError) -> Parameters? {
-    guard let object = try object(name) else { return nil }
-    return try Parameters(object, known: known, prefix: path(name) + ".")
+    switch value(name) {
+    case nil: return nil
+    case .object(let object): return try Parameters(object, known: known, prefix: path(name) + ".")
+    default: throw refusal(of: name, "must be an object (members: \(known.joined(separator: ", ")))")
+    }
   }
 
   /// The elements of an array of one or more of these names.

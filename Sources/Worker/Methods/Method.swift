@@ -55,6 +55,14 @@ enum Method: String, CaseIterable {
     }
   }
 
+  /// What an error says of a parameter that the method does not have: the nearest name, or else the methods that have
+  /// it.
+  private func hint(for unknown: String) -> String {
+    let others = Self.allCases.filter { $0.parameters.contains(unknown) }.map(\.rawValue)
+    if others.isEmpty || parameters.nearest(to: unknown) != nil { return Text.hint(for: unknown, among: parameters) }
+    return " of \(rawValue) (\(others.joined(separator: ", ")) \(others.count == 1 ? "has" : "have") it)"
+  }
+
   /// Performs the request and answers it, now or later.
   ///
   /// - Throws: for invalid parameters, before any effect.
@@ -62,7 +70,7 @@ enum Method: String, CaseIterable {
   func perform(in session: Session, _ object: JSONObject, _ token: RequestToken) throws(RPCError) {
     // It explains itself why it refuses a member.
     if self == .configure { return try session.configure(object, token) }
-    let params = try Parameters(object, known: parameters)
+    let params = try Parameters(object, known: parameters, hint: hint)
     switch self {
     case .initialize: try session.initialize(params, token)
     case .load: try session.load(params, token)

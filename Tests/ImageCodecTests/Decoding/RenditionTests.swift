@@ -75,6 +75,18 @@ struct RenditionTests {
     }
   }
 
+  @Test(arguments: [ImageFormat.jpeg, .gif])
+  func `nothing smaller is made from an enlarged picture`(format: ImageFormat) async throws {
+    let file = try await large.encoded(Self.hills, as: format)
+    let set = set([
+      { ($0.width, $0.format, $0.enlarge) = (900, .webp, true) }, { ($0.width, $0.format) = (300, .png) },
+    ])
+    let (_, made) = try await files(file, set, in: decoding)
+    for index in [0, 1] {
+      #expect(made[index] == (try await decoding.encoded(file, set.renditions[index].transform).1))
+    }
+  }
+
   @Test(arguments: [ImageFormat.avif, .gif, .svg])
   func `any format is decoded once for all`(format: ImageFormat) async throws {
     let file: [UInt8]

@@ -270,7 +270,7 @@ struct VariantTests {
     (DecodeError.corrupt("x"), "corrupt"), (.unsupportedFormat("x"), "unsupportedFormat"),
     (.tooManyPixels("x"), "tooManyPixels"), (.cropOutside("x"), "invalidParams"), (.crashed, "decoderCrashed"),
     (.timedOut(DecodeTimeout(.processorTime, processorTime: .seconds(10), elapsedTime: .seconds(12))), "decodeTimeout"),
-    (.unavailable("x"), "unsupportedFormat"),
+    (.unavailable("x"), "internal"),
   ])
   func `a decoder error ends all loads that wait for the decode`(error: DecodeError, kind: String) async throws {
     let scene = try await Scene()

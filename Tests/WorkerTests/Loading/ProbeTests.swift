@@ -205,7 +205,7 @@ import Testing
     (#"{"maxAspectRatio": 0.5}"#, "want.maxAspectRatio", "want.maxAspectRatio must be a number from 1.0 to 1000000.0"),
     (#"{"formats": []}"#, "want.formats", "want.formats must be an array of one or more of jpeg, png"),
     (#"{"minwidth": 1}"#, "want.minwidth", "unknown parameter want.minwidth (did you mean minWidth?)"),
-    ("[]", "want", "want must be an object"),
+    ("[]", "want", "want must be an object (members: minWidth, minHeight, "),
   ]) func `an invalid wish is refused`(want: String, member: String, message: String) async throws {
     try await withWorker { worker in
       for (method, target) in [("load", "url"), ("prefetch", "urls")] {

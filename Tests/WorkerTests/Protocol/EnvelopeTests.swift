@@ -84,6 +84,14 @@ import Testing
     }
   }
 
+  @Test func `a parameter of other methods is refused with their names`() async throws {
+    try await withWorker { worker in
+      let error = try await worker.call("probe", ["file": ["path": "/a.png"]])["error"]
+      #expect(error["message"] == "unknown parameter file of probe (load, process, query, clear have it)")
+      #expect(error["data"]["member"] == "file")
+    }
+  }
+
   @Test(arguments: [
     "initialize", "load", "prefetch", "cancel", "prioritize", "pause", "resume", "query", "store", "clear", "stats",
     "configure", "shutdown",
