@@ -53,7 +53,10 @@ static inline void cjpeg_warn(j_common_ptr common, int level) {
     if (!jpeg->total_iMCU_rows || (jpeg->arith_code && !cjpeg_is_at_end(jpeg))) cjpeg_fail(common);
     return;
   case JWRN_MUST_RESYNC: errors->is_damaged = 1; return;
-  case JWRN_EXTRANEOUS_DATA: return;
+  case JWRN_EXTRANEOUS_DATA:
+    // Data that a scan did not need has been misread. Before the end of the image, many encoders leave some.
+    if (jpeg->input_scan_number > 0 && common->err->msg_parm.i[1] != JPEG_EOI) errors->is_damaged = 1;
+    return;
   case JWRN_HIT_MARKER:
     is_bounded = jpeg->restart_interval && jpeg->unread_marker >= JPEG_RST0 && jpeg->unread_marker <= JPEG_RST0 + 7;
     break;

@@ -86,6 +86,7 @@ final class Input {
   /// Opens a PNG, or a frame of an animated one.
   func png(frame: APNGScan.Frame? = nil) throws -> Picture {
     let reader = try PNGReader(bytes, frame: frame)
+    if reader.isDamaged { headerNotes.insert(.damaged) }
     try checkSides(reader.size.width, reader.size.height)
     let picture = try reader.picture(profile: reader.profile)
     return try PNGColors(of: bytes).hdr.map { try toneMapped(picture, $0) } ?? picture

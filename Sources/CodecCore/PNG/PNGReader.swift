@@ -9,6 +9,8 @@ package final class PNGReader: RowReader {
   package typealias Piece = APNGScan.Chunk
 
   package let size: (width: Int, height: Int)
+  /// Whether the opacities or the profile of the file are damaged. They are then ignored, as in browsers.
+  package private(set) var isDamaged = false
   private let file: UnsafeRawBufferPointer
   private let samples: PNGSamples
   private let isInterlaced: Bool
@@ -41,7 +43,10 @@ package final class PNGReader: RowReader {
       case PNGChunks.palette where palette == nil && pieces.isEmpty:
         guard file.isIntact(chunk.checked) else { throw .corrupt("the checksum of the PNG's palette is wrong") }
         palette = content
-      case PNGChunks.transparency where transparency == nil && pieces.isEmpty && file.isIntact(chunk.checked):
+      case PNGChunks.transparency where pieces.isEmpty && !file.isIntact(chunk.checked),
+        PNGChunks.profile where pieces.isEmpty && !file.isIntact(chunk.checked):
+        isDamaged = true
+      case PNGChunks.transparency where transparency == nil && pieces.isEmpty:
         // The opacities of a palette must follow it.
         if file[25] != 3 || palette != nil { transparency = content }
       default: break

@@ -189,7 +189,13 @@ extension PoolLoop {
       if childWasUsed || kill == nil && status == SIGKILL, pending[assignment.ticket]?.isRetried == false {
         retry(assignment, in: process)
       } else {
-        conclude(assignment, of: process, .failure(status == SIGABRT ? .aborted : .crashed))
+        let error: DecodeError =
+          switch status {
+          case SIGABRT: .aborted
+          case SIGKILL where kill == nil: .killed
+          default: .crashed
+          }
+        conclude(assignment, of: process, .failure(error))
       }
     }
   }
@@ -274,7 +280,7 @@ extension PoolLoop {
         // Other processes are running, or one will be started later; constant attempts would not help.
         nextLaunch = now.advanced(by: Self.launchPause)
       } else {
-        let message = "\(process.libraries.program) exited before it was ready: \(text ?? "it needs its libraries")"
+        let message = "\(process.libraries.program) exited before it was ready: \(text ?? "the log has the reason")"
         failWaiting(.unavailable(message), with: process.libraries)
       }
     case .busy(let assignment):

@@ -147,13 +147,13 @@ extension DecodeError {
     case .diskFull(let text): ("diskFull", text)
     case .tooLarge(let text, _): ("tooLarge", text)
     case .ofRendition(_, let error): error.named
-    case .crashed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
+    case .crashed, .killed, .timedOut, .cancelled, .unavailable: ("io", "\(self)")
     }
   }
 
   /// The error of a write of the decoded image that failed with a code of errno(3).
   package static func unwritable(_ code: Int32) -> DecodeError {
-    let text = "the decoded image cannot be written: \(String(cString: strerror(code)))"
+    let text = "the decoded image cannot be written to a temporary file: \(String(cString: strerror(code)))"
     return code == ENOSPC || code == EDQUOT ? .diskFull(text) : .io(text)
   }
 

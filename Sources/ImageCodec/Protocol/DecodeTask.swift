@@ -166,6 +166,8 @@ public enum DecodeError: Error, Sendable, Hashable {
   indirect case ofRendition(Int, DecodeError)
   /// The decoder process ended during the decode, and so did the process of the second attempt.
   case crashed
+  /// The system killed the process twice, as it does when it has no memory left.
+  case killed
   case timedOut(DecodeTimeout)
   case cancelled
   /// A file could not be read or written.

@@ -102,7 +102,13 @@ public actor ScratchFolder {
     let folder = try openFolder()
     let id = nextID()
     let path = FileName(id: id, digest: [], format: format).path
-    try StoreError.mapping { () throws(FileError) in try make(folder, id, path) }
+    do throws(FileError) {
+      try make(folder, id, path)
+    } catch {
+      var error = error
+      if !error.path.hasPrefix("/") { error.path = folder.path + "/" + error.path }
+      throw StoreError(error)
+    }
     files.record(path, at: environment.now())
     if isSource { sources.insert(path) }
     return folder.path + "/" + path

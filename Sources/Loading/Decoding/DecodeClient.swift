@@ -72,6 +72,9 @@ extension LoadError {
     case .tooLarge(let message, _): self.init(.tooLarge, message)
     case .ofRendition(_, let error): self.init(error)
     case .crashed: self.init(.decoderCrashed, "the decoder crashed")
+    case .killed:
+      self.init(.decoderCrashed, "the system killed the decoder twice, as it does when it has no memory left")
+      isTransient = true
     case .timedOut(let timeout):
       let message =
         switch timeout.limit {

@@ -96,7 +96,7 @@ public struct LoadError: Error, Sendable {
     switch kind {
     case .connect, .truncated, .network: true
     case .resolve: isUnanswered
-    case .io: isTransient
+    case .io, .decoderCrashed: isTransient
     case .timeout: phase != .deadline
     case .http: status.map(Self.mayPass) ?? false
     case .decodeTimeout: decodeTimeout?.limit == .elapsedTime

@@ -14,15 +14,15 @@ struct DamagedJPEGTests {
   }
 
   enum Damage: String, CaseIterable {
-    case lostMarker, lostInterval, misplacedMarker, wrongNumber, repeatedMarker, badCodeInInterval, noEndMarker,
-      halfEndMarker, lastBytes
+    case lostMarker, lostInterval, misplacedMarker, wrongNumber, repeatedMarker, badCodeInInterval, bytesLeft,
+      noEndMarker, halfEndMarker, lastBytes
 
     /// The rows of pixels that may differ.
     var rows: Range<Int> {
       switch self {
       case .lostMarker, .lostInterval, .repeatedMarker, .badCodeInInterval: 32..<40
       case .misplacedMarker: 24..<40
-      case .wrongNumber, .noEndMarker, .halfEndMarker: 0..<0
+      case .wrongNumber, .bytesLeft, .noEndMarker, .halfEndMarker: 0..<0
       case .lastBytes: 72..<80
       }
     }
@@ -43,6 +43,7 @@ struct DamagedJPEGTests {
       // All ones do not end any code.
       case .badCodeInInterval:
         result.replaceSubrange((fourth + 2)..<(fourth + 6), with: [0xFE, 0xFE, 0xFE, 0xFE])
+      case .bytesLeft: result.insert(contentsOf: [0x12, 0x34], at: fourth)
       case .noEndMarker: result.removeLast(2)
       case .halfEndMarker: result.removeLast()
       case .lastBytes: result.removeLast(5)

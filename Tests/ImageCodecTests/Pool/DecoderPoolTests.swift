@@ -143,7 +143,7 @@ struct DecoderPoolTests {
 
   @Test(arguments: [
     // The system may have killed it for lack of memory.
-    ("kill -9 $$", DecodeError.crashed, 2), ("kill -11 $$", .crashed, 1), ("exit 3", .crashed, 1),
+    ("kill -9 $$", DecodeError.killed, 2), ("kill -11 $$", .crashed, 1), ("exit 3", .crashed, 1),
     ("kill -6 $$", .corrupt("the image library aborts on this image"), 1),
     ("\(answer); exit 3", .crashed, 1), ("exec <&-; kill -11 $$", .crashed, 1),
   ]) func `a crash is retried once if the image may not be its reason`(

@@ -269,6 +269,7 @@ struct VariantTests {
   @Test(arguments: [
     (DecodeError.corrupt("x"), "corrupt"), (.unsupportedFormat("x"), "unsupportedFormat"),
     (.tooManyPixels("x"), "tooManyPixels"), (.cropOutside("x"), "invalidParams"), (.crashed, "decoderCrashed"),
+    (.killed, "decoderCrashed"),
     (.timedOut(DecodeTimeout(.processorTime, processorTime: .seconds(10), elapsedTime: .seconds(12))), "decodeTimeout"),
     (.unavailable("x"), "internal"),
   ])
