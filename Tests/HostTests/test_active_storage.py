@@ -337,7 +337,7 @@ class ActiveStorage(Uploads):
             self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker")
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
         self.set_worker(f'binary: "{alone}"')
         with self.puma() as server:
             self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)

@@ -314,7 +314,7 @@ class Django(Uploads):
         self.assertEqual((copy.sizes, copy.facts, copy.process), (field.sizes, field.facts, field.process))
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker")
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
         with BlockingImageWorker(binary=alone) as worker, mock.patch("django_pictures.worker", worker):
             with self.assertRaises(UnsupportedFormat), self.assertLogs("imageworker", "WARNING") as logs:
                 Article(title="a", picture=in_memory(jpeg())).full_clean()
@@ -383,7 +383,7 @@ class FastAPI(Uploads):
 
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker")
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
         with self.serve_pictures(IMAGEWORKER=alone) as server:
             self.assertEqual(server.post_form("/pictures", jpeg())[0], 500)
             server.end()
@@ -423,7 +423,7 @@ class Node(Uploads):
             self.await_no_file()
 
     def test_a_worker_that_is_not_installed_is_an_error_of_the_site(self) -> None:
-        alone = shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker")
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
         for worker, kind, words in (
             ("/missing/imageworker", "workerExited", "the worker did not start"),
             (alone, "unsupportedFormat", "imageworker: warning: there must be an executable file imageworker-plain"),

@@ -20,21 +20,12 @@ from django.db import models  # type: ignore[import-not-found, import-untyped, u
 from django.db.models.fields.files import FieldFile  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
 from django.utils.translation import gettext_lazy as _  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
 
-from imageworker import (  # noqa: E402
-    BlockingImageWorker,
-    Cancelled,
-    ImageWorkerError,
-    InvalidParams,
-    LoadError,
-    LoadTimeout,
-    Overloaded,
-    ShuttingDown,
-    UnsupportedFormat,
-)
+from imageworker import BlockingImageWorker, ImageWorkerError, InvalidParams, LoadError  # noqa: E402
 
 # It starts at the first upload, in each server process. It stores nothing, and so needs no cache directory.
 worker = BlockingImageWorker(memory_limit=0, disk_limit=0, **getattr(settings, "IMAGEWORKER", {}))
 
+BUSY = {"cancelled", "timeout", "shuttingDown", "overloaded"}
 MESSAGES = {
     "busy": _("Pictures cannot be checked at the moment. Try again."),
     "notAnImage": _("This is not a picture, but %(detected)s."),
@@ -54,9 +45,9 @@ def refusal(error: ImageWorkerError) -> ValidationError:
     figures = dict(error.data)
     kind = figures.get("wanted") or error.kind
     of_output = "output" in figures
-    if error.retryable or isinstance(error, (Cancelled, LoadTimeout, Overloaded, ShuttingDown)):
+    if error.retryable or error.kind in BUSY:
         kind = "busy"
-    elif isinstance(error, UnsupportedFormat) and (of_output or not decodes()):
+    elif error.kind == "unsupportedFormat" and (of_output or not decodes()):
         raise error
     elif not isinstance(error, LoadError) and not (isinstance(error, InvalidParams) and of_output):  # Such as a crop outside the picture.
         raise error
@@ -70,7 +61,7 @@ def refusal(error: ImageWorkerError) -> ValidationError:
 def decodes() -> bool:
     """Whether the worker finds its decoders. Without them, each picture is an UnsupportedFormat."""
     formats = worker.initialize(formats=True).formats
-    return formats is not None and bool(formats.decode)
+    return bool(formats and formats.decode)
 
 
 class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]
