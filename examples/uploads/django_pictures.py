@@ -76,7 +76,7 @@ class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]
     def save(self, name: str, content: Any, save: bool = True) -> None:
         """Has the sizes of an upload written, all or none, below MEDIA_ROOT. Neither the upload nor its name is kept."""
         field, instance = self.field, self.instance
-        # The worker opens a large upload by its path. A small one is in memory, and has none; `open` goes to its begin.
+        # The worker opens a large upload by its path. A small one is in memory, and has none; `open` goes to its start.
         image = content.temporary_file_path() if hasattr(content, "temporary_file_path") else content.open().read()
         name = posixpath.join(posixpath.dirname(field.generate_filename(instance, "upload")), uuid.uuid4().hex)
         folder = Path(self.storage.path(name))
