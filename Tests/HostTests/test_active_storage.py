@@ -71,8 +71,9 @@ class ActiveStorage(Uploads):
         return (self.folder / "site.log").read_text(errors="replace")[-last if last else None :]
 
     def set_worker(self, options: str) -> None:
-        text = re.sub(r"ImageWorker\.new\(.*\)", f"ImageWorker.new(memory_limit: 0, disk_limit: 0, {options})", self.initializer.read_text())
-        self.initializer.write_text(text)
+        text = self.initializer.read_text()
+        self.assertIn("deadline_ms: 60_000, decoders: 1", text)
+        self.initializer.write_text(text.replace("deadline_ms: 60_000, decoders: 1", options))
 
     def puma(self, *options: str, **environment: str) -> Server:
         command = ["puma", "--no-config", "-b", "tcp://127.0.0.1:0", *options, "config.ru"]
@@ -141,6 +142,10 @@ class ActiveStorage(Uploads):
             self.check_file(moving["variants"]["first"], "GIF", (60, 45))
             self.check_file(moving["variants"]["gif"], "GIF", (60, 45), frames=3)
             self.check_file(moving["variants"]["webp"], "WEBP", (60, 45), frames=3)
+            avif = Path(answer["variants"]["avif"]["path"]).read_bytes()
+            again = self.upload(server, avif, {"a": {"resize_to_limit": [60, 60], "format": "png"}})
+            self.assertEqual((again["width"], again["height"], again["type"]), (240, 320, "image/avif"))
+            self.check_file(again["variants"]["a"], "PNG", (45, 60))
             self.await_children_of_ended(server)
 
     def test_what_is_not_the_worker_s_is_refused(self) -> None:
@@ -152,10 +157,19 @@ class ActiveStorage(Uploads):
                     self.assertEqual(made.get("error"), "ActiveStoragePictures::Unsupported", made)
                     self.assertIn(words, made["message"])
             self.assertEqual(answer["width"], 1600)
-            outside = self.upload(server, jpeg(), {"a": {"crop": [5000, 0, 10, 10]}})["variants"]["a"]
-            self.assertEqual(outside["error"], "ImageWorker::InvalidParamsError")
             self.upload(server, jpeg(), {"a": {"trim": True}}, status=500)
+            self.upload(server, jpeg(), {"a": {"quality": 101}}, status=500)
             self.await_children_of_ended(server)
+
+    def test_a_picture_that_does_not_fit_the_variant_is_refused(self) -> None:
+        with self.puma() as server:
+            for content, variation, words in (
+                (jpeg(), {"crop": [5000, 0, 10, 10]}, "the crop must overlap the image, which has 1600 x 1200 pixels"),
+                (png(8000, 3, "RGB"), {"resize_to_fit": [None, 3000]}, "8000000 x 3000 is more than 100000000 pixels"),
+            ):
+                made = self.upload(server, content, {"a": variation})["variants"]["a"]
+                self.assertEqual(made, {"error": "ActiveStoragePictures::Refused", "message": words})
+                self.upload(server, content, {"a": variation}, status=422)
 
     @unittest.skipIf(shutil.which("vips") is None, "vips is not installed")
     def test_a_photo_of_a_phone(self) -> None:
@@ -302,6 +316,10 @@ class ActiveStorage(Uploads):
             ([{"kind": "decoderCrashed"}, None], "ActiveStoragePictures::Refused", 1),
             ([{"kind": "tooLarge", "limit": 5}, None], "ActiveStoragePictures::Refused", 1),
             ([{"kind": "unsupportedFormat", "output": "variant"}, None], "ActiveStoragePictures::Unsupported", 1),
+            ([{"kind": "unsupportedFormat"}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "tooManyPixels", "output": "variant"}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "invalidParams", "output": "variant"}, None], "ActiveStoragePictures::Refused", 1),
+            ([{"kind": "invalidParams"}, None], "ActiveStoragePictures::Unsupported", 1),
             ([{"kind": "io", "output": "variant"}, None], "ImageWorker::CacheError", 1),
             ([{"kind": "diskFull"}, None], "ImageWorker::CacheError", 1),
             ([{"kind": "internal"}, None], "ImageWorker::InternalError", 1),
@@ -317,6 +335,13 @@ class ActiveStorage(Uploads):
         self.set_worker('binary: "/missing/imageworker"')
         with self.puma() as server:
             self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
+
+    def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
+        self.set_worker(f'binary: "{alone}"')
+        with self.puma() as server:
+            self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
+            self.until(lambda: "WARN -- : imageworker: warning: there must be an executable file imageworker-plain" in self.log(None))
 
     @unittest.skipUnless(has_gems("sidekiq") and shutil.which("redis-server"), "Sidekiq or redis-server is not installed")
     def test_jobs_of_sidekiq(self) -> None:
@@ -368,6 +393,8 @@ Worker = Struct.new(:answers) do
     data = answers.shift
     raise ImageWorker::Error.of("code" => 0, "message" => "", "data" => data) if data
   end
+
+  def call(*, **) = ImageWorker::InitializeResult.new(formats: ImageWorker::InitializeResult::NESTED[:formats].new(decode: ["jpeg"]))
 end
 outcomes = JSON.parse(ARGV[0]).map do |answers|
   ActiveStoragePictures.worker = Worker.new(answers)
@@ -387,6 +414,9 @@ TURNED: list[tuple[Any, ...]] = [
     ("one side", {"resize_to_limit": [600, None]}, "JPEG", (600, 800)),
     ("fit", {"resize_to_fit": [2400, 2400]}, "JPEG", (1800, 2400)),
     ("fill", {"resize_to_fill": [300, 100]}, "JPEG", (300, 100)),
+    ("fill a square", {"resize_to_fill": [100, None]}, "JPEG", (100, 100)),
+    ("all frames of a still", {"resize_to_limit": [320, 320], "loader": {"n": -1}}, "JPEG", (240, 320)),
+    ("all pages of a still", {"resize_to_limit": [320, 320], "loader": {"page": None}, "format": "png"}, "PNG", (240, 320)),
     ("fill what is small", {"resize_to_fill": [1300, 200]}, "JPEG", (1300, 200)),
     ("north", {"resize_to_fill": [300, 100, {"gravity": "North"}]}, "JPEG", (300, 100)),
     ("south", {"resize_to_fill": [300, 100, {"gravity": "SouthWest"}]}, "JPEG", (300, 100)),
@@ -418,6 +448,16 @@ REFUSED: list[tuple[Any, str]] = [
     ({"resize": "-PaTh /tmp/file.erb"}, "is for ImageMagick"),
     ({"resize": "100x100\n-write /tmp/file.erb"}, "is for ImageMagick"),
     ({"resize_to_limit": [None, None]}, "resize_to_limit needs a width or a height"),
+    ({"resize_to_limit": ["100", 100]}, "width must be an integer from 1 to 65535"),
+    ({"resize_to_limit": [0, 100]}, "width must be an integer from 1 to 65535"),
+    ({"resize_to_limit": [100, 100, 100]}, "resize_to_limit is [width, height] or [width, height, { ... }]"),
+    ({"resize_to_limit": [100, 100, {}, 100]}, "resize_to_limit is [width, height] or [width, height, { ... }]"),
+    ({"resize_and_pad": [100, None]}, "fit contain needs width and height"),
+    ({"gaussblur": 2, "resize_to_limit": [100, 100]}, "gaussblur is done after the size: name it last"),
+    ({"gaussblur": "0x2"}, "blur must be a number from 0.0 to 250.0"),
+    ({"quality": 101}, "quality must be an integer from 1 to 100"),
+    ({"background": ["a", 0, 0]}, 'background is "#rrggbb" or [red, green, blue]'),
+    ({"crop": [1, 2, 3, 4, 5]}, "crop is [left, top, width, height]"),
     ({"resize_to_limit": [100, 100], "resize_to_fill": [50, 50]}, "only one width, height, fit"),
     ({"resize_to_limit": [100, 100], "crop": [0, 0, 10, 10]}, "crop is done before the size"),
     ({"resize_to_fill": [100, 100, {"gravity": "Up"}]}, "gravity is Center, North, NorthEast and so on"),

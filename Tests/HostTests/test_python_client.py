@@ -8,6 +8,7 @@ import importlib.util
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -603,6 +604,17 @@ class PythonClient(unittest.IsolatedAsyncioTestCase):
                 await worker.load(f"{self.origin.url}/image/1.png")
             self.assertEqual(refused.exception.exit_status, 64)
             self.assertIn("--no-such-option", str(refused.exception))
+
+    async def test_a_warning_in_the_log_has_its_level(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            alone = shutil.copy(find_worker(), folder)  # Without its decoders.
+            for log_format in ("text", "json"):
+                own: Any = {"log_format": log_format, "log_level": "info"}
+                with self.assertLogs("imageworker", "INFO") as logs:
+                    async with ImageWorker(binary=alone, memory_limit=0, disk_limit=0, **own) as worker:
+                        await worker.stats()
+                levels = {record.levelname for record in logs.records if "must be an executable file" in record.getMessage()}
+                self.assertEqual((levels, {record.levelname for record in logs.records}), ({"WARNING"}, {"WARNING", "INFO"}))
 
     async def test_a_thousand_loads_at_once_with_a_talkative_log(self) -> None:
         async with self.worker(log_level="debug", max_per_host=16) as worker:

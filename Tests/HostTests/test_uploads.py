@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock as mock
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Mapping
@@ -34,7 +35,7 @@ EXAMPLES = ROOT / "examples" / "uploads"
 sys.path[:0] = [str(ROOT / "examples" / "python"), str(EXAMPLES)]
 os.environ.setdefault("IMAGEWORKER", default_worker())
 
-from imageworker import FileError, ImageWorkerError  # noqa: E402
+from imageworker import BlockingImageWorker, FileError, ImageWorkerError, UnsupportedFormat, WorkerExited  # noqa: E402
 
 
 def has(*modules: str) -> bool:
@@ -102,6 +103,10 @@ if has("django"):
         SimpleUploadedFile,
         TemporaryUploadedFile,
     )
+    from django.core.exceptions import ValidationError  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from django.core.files import File  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from django.core.files.base import ContentFile  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from django.core.validators import FileExtensionValidator  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from django.db import connection, models  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from django.test.utils import override_settings  # type: ignore[import-not-found, import-untyped, unused-ignore]
     from django_pictures import PictureField, refusal
@@ -128,13 +133,34 @@ if has("django"):
         class Meta:
             app_label = "uploads"
 
+    def refuse_comments(upload: Any) -> None:
+        if b"comment" in upload.read():
+            raise ValidationError("comment")
+
+    class Checked(models.Model):  # type: ignore[misc, unused-ignore]
+        picture = PictureField(
+            upload_to="checked",
+            sizes={"part": {"crop": {"x": 0, "y": 1000, "width": 100, "height": 100}}},
+            validators=[FileExtensionValidator(["jpg", "png"]), refuse_comments],
+        )
+
+        class Meta:
+            app_label = "uploads"
+
     class ArticleForm(forms.ModelForm):  # type: ignore[misc, unused-ignore]
         class Meta:
             model = Article
             fields = ["title", "picture"]
 
+    class ReadingForm(ArticleForm):
+        def clean_picture(self) -> Any:
+            upload = self.cleaned_data["picture"]
+            upload.read()
+            return upload
+
     with connection.schema_editor() as editor:
         editor.create_model(Article)
+        editor.create_model(Checked)
 
 
 def in_memory(content: bytes) -> Any:
@@ -220,9 +246,85 @@ class Django(Uploads):
         article.save()
         self.assertEqual((article.width, len(self.files(self.media))), (1600, 2))
 
+    def test_a_picture_may_be_saved_by_its_name(self) -> None:
+        (self.folder / "a.jpg").write_bytes(jpeg(orientation=6))
+        with open(self.folder / "a.jpg", "rb") as file:
+            article = Article(title="a")
+            article.picture.save("photo.jpg", File(file))
+        article = Article.objects.get(pk=article.pk)
+        self.assertEqual((article.width, article.height), (1200, 1600))
+        for size in (article.picture, article.picture.of("thumb")):
+            with Image.open(size.path) as picture:
+                self.assertEqual((picture.format, dict(picture.getexif())), ("WEBP", {}))
+        with self.assertRaises(ValidationError) as caught:
+            article.picture.save("evil.html", ContentFile(b"<script>alert(1)</script>"))
+        self.assertEqual(caught.exception.code, "notAnImage")
+        article.picture.save("photo.jpg", ContentFile(jpeg()), save=False)
+        with self.assertRaises(ValidationError):
+            article.picture.save("photo.jpg", ContentFile(b""), save=False)
+        article.save()
+        name = article.picture.name
+        self.assertEqual((article.width, len(self.files(self.media))), (1600, 4))
+        del article
+        gc.collect()
+        with Article.objects.get(picture=name).picture.open() as file:
+            self.assertEqual(file.read(4), b"RIFF")
+
+    def test_an_upload_that_has_been_read_is_read_again(self) -> None:
+        for upload in (in_memory(jpeg()), in_file(jpeg())):
+            self.addCleanup(upload.close)
+            form = ReadingForm({"title": "a"}, {"picture": upload})
+            self.assertTrue(form.is_valid(), form.errors)
+
+    def test_validators_see_the_upload(self) -> None:
+        checked = Checked(picture=in_memory(jpeg()))
+        checked.full_clean()
+        checked.save()
+        checked = Checked.objects.get(pk=checked.pk)
+        checked.full_clean()  # As a form that does not change the picture.
+        for content, name, words in (
+            (jpeg(), "a.gif", "File extension “gif” is not allowed. Allowed extensions are: jpg, png."),
+            (jpeg() + b"comment", "a.jpg", "comment"),
+        ):
+            with self.assertRaises(ValidationError) as caught:
+                Checked(picture=SimpleUploadedFile(name, content)).full_clean()
+            self.assertEqual(caught.exception.messages, [words])
+        self.assertEqual(len(self.files(self.media)), 1)
+
+    def test_a_picture_without_the_part_that_is_wanted_is_refused(self) -> None:
+        with self.assertRaises(ValidationError) as caught:
+            Checked(picture=in_memory(png())).full_clean()
+        self.assertEqual(caught.exception.messages, ["This picture cannot be used."])
+
+    def test_all_sizes_are_deleted(self) -> None:
+        article = Article.objects.create(title="a", picture=in_memory(jpeg()))
+        other = Article.objects.create(title="b", picture=in_memory(jpeg()))
+        article.picture.delete()
+        self.assertFalse(Article.objects.get(pk=article.pk).picture)
+        self.assertFalse(article.picture.of("thumb"))
+        folder = os.path.dirname(other.picture.path)
+        self.assertEqual([str(path) for path in (self.media / "articles").iterdir()], [folder])
+        self.assertEqual(sorted(os.listdir(folder)), ["large.webp", "thumb.webp"])
+        (self.media / "articles" / "old.jpg").write_bytes(b"")  # Of a FileField.
+        Article(title="c", picture="articles/old.jpg").picture.delete(save=False)
+        self.assertEqual(sorted(os.listdir(folder)), ["large.webp", "thumb.webp"])
+
+    def test_a_migration_has_the_sizes(self) -> None:
+        field, copy = Article._meta.get_field("picture"), Article._meta.get_field("picture").clone()
+        self.assertEqual((copy.sizes, copy.facts, copy.process), (field.sizes, field.facts, field.process))
+
+    def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
+        with BlockingImageWorker(binary=alone) as worker, mock.patch("django_pictures.worker", worker):
+            with self.assertRaises(UnsupportedFormat), self.assertLogs("imageworker", "WARNING") as logs:
+                Article(title="a", picture=in_memory(jpeg())).full_clean()
+        self.assertRegex(logs.output[0], "^WARNING:imageworker:imageworker: warning: there must be an executable file imageworker-plain")
+
     def test_what_may_succeed_later_is_told_as_busy(self) -> None:
         for data in ({"kind": "overloaded", "retryable": False}, {"kind": "io", "retryable": True}, {"kind": "workerExited", "retryable": True}):
             self.assertEqual(refusal(ImageWorkerError.of({"code": 0, "message": "", "data": data})).code, "busy")
+        with self.assertRaises(WorkerExited):
+            refusal(WorkerExited(None, [], retryable=False))
 
 
 def gif() -> bytes:
@@ -233,9 +335,9 @@ def gif() -> bytes:
 
 @needs("fastapi", "uvicorn", "python_multipart")
 class FastAPI(Uploads):
-    def serve_pictures(self) -> Server:
+    def serve_pictures(self, **environment: str) -> Server:
         command = ("-m", "uvicorn", "--app-dir", str(EXAMPLES), "--host", "127.0.0.1", "--port", "0", "fastapi_pictures:app")
-        return self.serve(sys.executable, *command)
+        return self.serve(sys.executable, *command, **environment)
 
     def test_16_uploads_at_once(self) -> None:
         with self.serve_pictures() as server:
@@ -274,15 +376,26 @@ class FastAPI(Uploads):
         self.assertEqual(answered(kind="overloaded", retryable=False, retryAfterMs=6100), (503, "7"))
         self.assertEqual(answered(kind="workerExited", retryable=True), (503, "1"))
         self.assertEqual(answered(kind="corrupt", retryable=False), (422, None))
+        with self.assertRaises(ImageWorkerError):
+            answered(kind="workerExited", retryable=False)
         with self.assertRaises(FileError):
             answered(kind="io", retryable=False, output="large")
+
+
+    def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
+        with self.serve_pictures(IMAGEWORKER=alone) as server:
+            self.assertEqual(server.post_form("/pictures", jpeg())[0], 500)
+            server.end()
+        self.assertIn("UnsupportedFormat: no decoder is available", server.log)
+        self.assertIn("imageworker: warning: there must be an executable file imageworker-plain", server.log)
 
 
 @needs()
 @unittest.skipIf(shutil.which("node") is None, "there is no node here")
 class Node(Uploads):
-    def serve_pictures(self) -> Server:
-        return self.serve("node", str(EXAMPLES / "upload.mjs"), PORT="0")
+    def serve_pictures(self, **environment: str) -> Server:
+        return self.serve("node", str(EXAMPLES / "upload.mjs"), PORT="0", **environment)
 
     def test_16_uploads_at_once(self) -> None:
         with self.serve_pictures() as server:
@@ -308,6 +421,19 @@ class Node(Uploads):
                 self.assertEqual(answer.split(b" ", 2)[1], b"413")
                 self.assertIn(b'{"kind":"tooLarge","limit":20971520}', answer)
             self.await_no_file()
+
+    def test_a_worker_that_is_not_installed_is_an_error_of_the_site(self) -> None:
+        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
+        for worker, kind, words in (
+            ("/missing/imageworker", "workerExited", "the worker did not start"),
+            (alone, "unsupportedFormat", "imageworker: warning: there must be an executable file imageworker-plain"),
+        ):
+            with self.subTest(kind), self.serve_pictures(IMAGEWORKER=worker) as server:
+                for _ in range(2):
+                    self.assertEqual(server.post("/pictures", jpeg())[:2], (500, {"kind": kind}))
+                server.end()
+                self.assertIn(words, server.log)
+                self.await_no_file()
 
     def test_an_aborted_upload_leaves_no_file(self) -> None:
         content = jpeg(4000, 3000)

@@ -227,6 +227,8 @@ final class ImageWorker
     /** Members that are objects: an empty array, or one with the key 0, would be a list. */
     private const OBJECTS = ['client', 'options', 'headers', 'want', 'transform', 'file', 'outputs'];
 
+    private const LATE = 10;
+
     /** Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory. */
     private const HOPELESS = [64, 66, 73];
 
@@ -237,6 +239,7 @@ final class ImageWorker
     private array $settings;
     private array $flags = [];
     private array $configured = [];
+    private mixed $deadlineMs;
     private bool $isClosed = false;
     private bool $hasRun = false;
     private int $deaths = 0;
@@ -278,6 +281,7 @@ final class ImageWorker
             array_push($this->flags, ...self::flags((string) $name, $value));
         }
         array_push($this->flags, ...$this->settings['arguments']);
+        $this->deadlineMs = $settings['deadlineMs'] ?? null;
         $this->owner = getmypid();
     }
 
@@ -308,14 +312,25 @@ final class ImageWorker
         return $this->send($method, $params, $onEvent);
     }
 
-    /** Sends a request and waits for its result. The parameters may contain onEvent and giveUpAfter (seconds). */
+    /**
+     * Sends a request and waits for its result. The parameters may contain onEvent and giveUpAfter (seconds). The default is
+     * the deadline of the request and LATE seconds more: a worker that is stopped answers nothing.
+     */
     public function call(string $method, array $params = []): ?Result
     {
         $onEvent = $params['onEvent'] ?? null;
-        $deadline = isset($params['giveUpAfter']) ? microtime(true) + $params['giveUpAfter'] : null;
+        $limit = $params['giveUpAfter'] ?? $this->lateAfter($method, $params);
+        $deadline = $limit === null ? null : microtime(true) + $limit;
         unset($params['onEvent'], $params['giveUpAfter']);
         $call = $this->submit($method, $params, $onEvent, $deadline);
         return $call->value($deadline === null ? null : max($deadline - microtime(true), 0));
+    }
+
+    private function lateAfter(string $method, array $params): ?float
+    {
+        $given = $params['deadlineMs'] ?? $this->configured['deadlineMs'] ?? $this->deadlineMs;
+        $has = in_array($method, ['load', 'probe', 'process'], true) && is_numeric($given) && $given > 0;
+        return $has ? $given / 1000 + self::LATE : null;
     }
 
     public function load(string $url, mixed ...$params): Image

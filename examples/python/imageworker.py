@@ -47,6 +47,7 @@ import math
 import mmap
 import os
 import queue
+import re
 import selectors
 import shutil
 import subprocess
@@ -2311,8 +2312,12 @@ class _Life:
     def _keep_log(self, line: bytes) -> None:
         text = line.decode(errors="replace")
         self._log.append(text)
-        logger.info("%s", text)
+        grave = _GRAVE.match(text)
+        logger.log(logging.getLevelName(grave[1].upper()) if grave else logging.INFO, "%s", text)
 
+
+_GRAVE = re.compile(r'(?:imageworker: |\{"time":"[^"]*","level":")(error|warning)\b')
+"""The start of a line of the log that says error or warning, as text or as JSON."""
 
 _INITIALIZE = 0
 """The id of the first request."""

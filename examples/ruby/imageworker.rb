@@ -525,6 +525,8 @@ class ImageWorker
   # Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory.
   HOPELESS = [64, 66, 73].freeze
   MISSING = [Errno::ENOENT, Errno::EACCES].freeze
+  WITH_DEADLINE = %w[load probe process].freeze
+  LATE = 10
   LOAD_EVENTS = %w[started progress retrying cached].freeze
 
   attr_reader :on_log, :on_exit
@@ -534,6 +536,7 @@ class ImageWorker
     @binary, @on_log, @on_exit, @max_restarts = binary, on_log, on_exit, max_restarts
     @longest_pause = longest_pause_ms / 1000.0
     @flags = options.flat_map { |name, value| self.class.flags(name.to_s, value) } + arguments
+    @deadline_ms = options[:deadline_ms]
     @configured = {}
     @closed = @has_run = false
     leave_to_parent
@@ -555,7 +558,9 @@ class ImageWorker
   end
 
   # Sends a request and waits for its result, at most `give_up_after` seconds: then it is cancelled, with TimeoutError.
+  # The default is the deadline of the request and LATE seconds more: a worker that is stopped answers nothing.
   def call(method, give_up_after: nil, **params, &on_event)
+    give_up_after ||= late_after(method.to_s, params)
     deadline = give_up_after && self.class.now + give_up_after
     submit(method, deadline: deadline, **params, &on_event).value(deadline: deadline)
   end
@@ -735,7 +740,7 @@ class ImageWorker
 
   def prepare(method, params, on_event)
     known = PARAMS.fetch(method) { raise ArgumentError, "unknown method: #{method}" }
-    params = { **params, file: file_of(params[:file]) } if params[:file]
+    params = { **params, **content_of(params[:file], known) } if params[:file]
     wire = self.class.wire(params, keep_nil: method == "configure")
     unknown = wire.keys - known
     raise ArgumentError, "unknown parameter of #{method}: #{unknown.join(", ")}" unless unknown.empty?
@@ -748,13 +753,23 @@ class ImageWorker
     wire
   end
 
-  def file_of(file)
-    if file.respond_to?(:fileno)
+  # The parameter `file`, or `data` for an IO without a descriptor, such as a StringIO.
+  def content_of(file, known)
+    if (fd = file.respond_to?(:fileno) && file.fileno)
       file.flush if file.respond_to?(:flush) # The worker reads the file, not the buffer.
-      return { fd: file.fileno }
+      return { file: { fd: fd } }
     end
     path = file.respond_to?(:to_path) ? file.to_path : file
-    path.is_a?(String) ? { path: File.expand_path(path) } : file
+    return { file: path.is_a?(String) ? { path: File.expand_path(path) } : file } unless path.respond_to?(:read)
+    raise ArgumentError, "file must have a descriptor or a path, unlike a #{file.class}" unless known.include?("data")
+    file.rewind if file.respond_to?(:rewind)
+    { file: nil, data: file.read }
+  end
+
+  # Seconds after which a call has no answer although its deadline is over. nil: it has none.
+  def late_after(method, params)
+    given = [params, @configured, { deadline_ms: @deadline_ms }].filter_map { |each| each[:deadline_ms] }.first
+    given / 1000.0 + LATE if WITH_DEADLINE.include?(method) && given.is_a?(Numeric) && given.positive?
   end
 
   # The worker that runs, or another one after the pause.

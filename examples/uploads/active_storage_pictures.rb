@@ -37,11 +37,18 @@ module ActiveStoragePictures
     end
     case error
     when ->(_) { later }, ImageWorker::TimeoutError, ImageWorker::CancelledByRequest then raise Busy, error.message
+    when ImageWorker::InvalidParamsError # With an output: it does not fit the picture, such as a crop outside of it.
+      raise error.data[:output] ? Refused : Unsupported, error.message
     when ImageWorker::ContentError, ImageWorker::PolicyError
-      raise error.data[:output] ? Unsupported : Refused, error.message
+      raise Refused, error.message unless error.kind == "unsupportedFormat"
+      raise Unsupported, error.message if error.data[:output]
+      decodes? ? raise(Refused, error.message) : raise
     else raise
     end
   end
+
+  # A worker that does not find its decoders says unsupportedFormat of every picture.
+  def self.decodes? = worker.call("initialize", formats: true).formats.decode.any?
 
   # Width and height as browsers show the picture.
   class Analyzer < ActiveStorage::Analyzer
@@ -93,6 +100,7 @@ module ActiveStoragePictures
     def translated(format)
       @transform = { format: written(format) }
       transformations.each { |name, argument| translate(name, argument) if argument.present? }
+      @transform.delete(:frames) unless %w[gif webp].include?(@transform[:format])
       bare = @transform[:fit] == "contain" && !@transform[:background]
       refuse "resize_and_pad needs background: \"#rrggbb\"" if bare && @transform[:format] != "jpeg"
       @transform
@@ -107,8 +115,8 @@ module ActiveStoragePictures
         resize(GEOMETRIES.fetch(size[:flag]), size[:width]&.to_i, size[:height]&.to_i)
       when :crop
         size = /\A(\d+)x(\d+)\+(\d+)\+(\d+)\z/.match(argument) if argument.is_a?(String)
-        left, top, width, height = size ? size.captures.map(&:to_i).rotate(2) : argument
-        refuse "crop is [left, top, width, height] or \"WIDTHxHEIGHT+LEFT+TOP\"" unless height
+        left, top, width, height, *others = size ? size.captures.map(&:to_i).rotate(2) : argument
+        refuse "crop is [left, top, width, height] or \"WIDTHxHEIGHT+LEFT+TOP\"" unless height && others.empty?
         refuse "crop is done before the size: name it first in the variant" if @transform[:fit]
         add crop: { x: left, y: top, width: width, height: height }
       when :convert then @transform[:format] = written(argument)
@@ -125,8 +133,11 @@ module ActiveStoragePictures
       end
     end
 
-    def resize(name, width, height = nil, options = {})
+    def resize(name, width, height = nil, options = {}, *others)
       refuse "#{name} needs a width or a height" unless width || height
+      refuse "#{name} is [width, height] or [width, height, { ... }]" unless options.is_a?(Hash) && others.empty?
+      refuse "gaussblur is done after the size: name it last in the variant" if @transform[:blur]
+      height ||= width if name == :resize_to_fill # As in libvips.
       add width: width, height: height, **BOXES[name]
       options.each { |option, value| option(name, option, value) }
     end
@@ -157,7 +168,7 @@ module ActiveStoragePictures
     end
 
     def color(value)
-      text = value.is_a?(Array) && value.size == 3 ? format("#%02x%02x%02x", *value) : value.to_s
+      text = value.is_a?(Array) && value.size == 3 && value.all?(Integer) ? format("#%02x%02x%02x", *value) : value.to_s
       text.match?(/\A#\h{6}\z/) ? text : refuse("background is \"#rrggbb\" or [red, green, blue]")
     end
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import shutil
@@ -19,11 +20,12 @@ from django.db import models  # type: ignore[import-not-found, import-untyped, u
 from django.db.models.fields.files import FieldFile  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
 from django.utils.translation import gettext_lazy as _  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
 
-from imageworker import BlockingImageWorker, Cancelled, ImageWorkerError, LoadError, LoadTimeout, WorkerError  # noqa: E402
+from imageworker import BlockingImageWorker, ImageWorkerError, InvalidParams, LoadError  # noqa: E402
 
 # It starts at the first upload, in each server process. It stores nothing, and so needs no cache directory.
 worker = BlockingImageWorker(memory_limit=0, disk_limit=0, **getattr(settings, "IMAGEWORKER", {}))
 
+BUSY = {"cancelled", "timeout", "shuttingDown", "overloaded"}
 MESSAGES = {
     "busy": _("Pictures cannot be checked at the moment. Try again."),
     "notAnImage": _("This is not a picture, but %(detected)s."),
@@ -42,15 +44,24 @@ def refusal(error: ImageWorkerError) -> ValidationError:
     """A sentence made from the figures of the error, whose own message may change and is in English. An error that is the site's is raised again."""
     figures = dict(error.data)
     kind = figures.get("wanted") or error.kind
-    if error.retryable or isinstance(error, (Cancelled, LoadTimeout, WorkerError)):
+    of_output = "output" in figures
+    if error.retryable or error.kind in BUSY:
         kind = "busy"
-    elif not isinstance(error, LoadError) or "output" in figures:
+    elif error.kind == "unsupportedFormat" and (of_output or not decodes()):
+        raise error
+    elif not isinstance(error, LoadError) and not (isinstance(error, InvalidParams) and of_output):  # Such as a crop outside the picture.
         raise error
     try:
         str(MESSAGES[kind]) % figures
     except KeyError:  # There is no sentence, or a figure is not known.
         kind = ""
     return ValidationError(MESSAGES[kind], kind or error.kind, figures)
+
+
+def decodes() -> bool:
+    """Whether the worker finds its decoders. Without them, each picture is an UnsupportedFormat."""
+    formats = worker.initialize(formats=True).formats
+    return bool(formats and formats.decode)
 
 
 class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]
@@ -60,7 +71,44 @@ class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]
     """Removes what an instance that is never saved has left behind, such as that of a form with a mistake in another field."""
 
     def of(self, size: str) -> FieldFile:
-        return FieldFile(self.instance, self.field, posixpath.join(posixpath.dirname(self.name), f"{size}.webp"))
+        return FieldFile(self.instance, self.field, self.name and posixpath.join(posixpath.dirname(self.name), f"{size}.webp"))
+
+    def save(self, name: str, content: Any, save: bool = True) -> None:
+        """Has the sizes of an upload written, all or none, below MEDIA_ROOT. Neither the upload nor its name is kept."""
+        field, instance = self.field, self.instance
+        # The worker opens a large upload by its path. A small one is in memory, and has none; `open` goes to its start.
+        image = content.temporary_file_path() if hasattr(content, "temporary_file_path") else content.open().read()
+        name = posixpath.join(posixpath.dirname(field.generate_filename(instance, "upload")), uuid.uuid4().hex)
+        folder = Path(self.storage.path(name))
+        undo = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        outputs: Any = {size: {"transform": {**box, "format": "webp"}, "save_to": folder / f"{size}.webp"} for size, box in field.sizes.items()}
+        try:
+            os.makedirs(folder)
+            facts = worker.process(image, validate="decode", facts=["digest"], placeholder=True, outputs=outputs, **field.process)
+        except ImageWorkerError as error:
+            undo()
+            raise refusal(error) from error
+        shown = facts.upright or facts
+        known = {"width": shown.width, "height": shown.height, "digest": facts.digest, "placeholder": facts.placeholder and facts.placeholder.thumbhash}
+        for fact, attribute in field.facts.items():
+            setattr(instance, attribute, known[fact])
+        self.undo, self.name, self._committed = undo, posixpath.join(name, f"{next(iter(field.sizes))}.webp"), True
+        if hasattr(self, "_file"):
+            del self.file
+        setattr(instance, field.attname, self)
+        if save:
+            instance.save()
+
+    def delete(self, save: bool = True) -> None:
+        """Removes all sizes, and their folder."""
+        if not self or not self._committed:
+            return super().delete(save)  # type: ignore[no-any-return, unused-ignore]
+        for size in self.field.sizes:
+            self.storage.delete(self.of(size).name)
+        folder = os.path.dirname(self.path)
+        super().delete(save)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 class PictureField(models.FileField):  # type: ignore[misc, unused-ignore]
@@ -76,38 +124,23 @@ class PictureField(models.FileField):  # type: ignore[misc, unused-ignore]
         self.sizes, self.facts, self.process = sizes or {}, facts or {}, process or {}
         super().__init__(*args, **options)
 
+    def deconstruct(self) -> Any:
+        name, path, arguments, options = super().deconstruct()
+        return name, path, arguments, {**options, "sizes": self.sizes, "facts": self.facts, "process": self.process}
+
+    def run_validators(self, value: Any) -> None:
+        """Validators see the upload, and not the files that are made of it."""
+        if not value or not value._committed:
+            super().run_validators(value)
+
     def clean(self, value: Any, instance: Any) -> Any:
-        self.take(value, instance)
-        return super().clean(value, instance)
+        picture = super().clean(value, instance)
+        if picture and not picture._committed:
+            picture.save(picture.name, picture.file, save=False)
+        return picture
 
     def pre_save(self, instance: Any, add: bool) -> Any:
-        picture = getattr(instance, self.attname)
-        self.take(picture, instance)  # If nobody has called full_clean.
+        picture = super().pre_save(instance, add)  # Saves an upload if nobody has called full_clean.
         if picture.undo is not None:
             picture.undo.detach()
-        return super().pre_save(instance, add)
-
-    def take(self, picture: Any, instance: Any) -> None:
-        """Has the sizes of an upload written, all or none, below MEDIA_ROOT, and then no upload is left to save."""
-        if not picture or picture._committed:
-            return
-        upload = picture.file
-        # The worker opens a large upload by its path. A small one is in memory, and has none.
-        image = upload.temporary_file_path() if hasattr(upload, "temporary_file_path") else upload.read()
-        name = posixpath.join(posixpath.dirname(self.generate_filename(instance, "upload")), uuid.uuid4().hex)
-        folder = Path(self.storage.path(name))
-        picture.undo = weakref.finalize(picture, shutil.rmtree, folder, ignore_errors=True)
-        outputs: Any = {size: {"transform": {**box, "format": "webp"}, "save_to": folder / f"{size}.webp"} for size, box in self.sizes.items()}
-        try:
-            os.makedirs(folder)
-            facts = worker.process(image, validate="decode", facts=["digest"], placeholder=True, outputs=outputs, **self.process)
-        except ImageWorkerError as error:
-            picture.undo()
-            raise refusal(error) from error
-        shown = facts.upright or facts
-        known = {"width": shown.width, "height": shown.height, "digest": facts.digest, "placeholder": facts.placeholder and facts.placeholder.thumbhash}
-        for fact, attribute in self.facts.items():
-            setattr(instance, attribute, known[fact])
-        picture.name, picture._committed = posixpath.join(name, f"{next(iter(self.sizes))}.webp"), True
-        upload.close()
-        del picture.file
+        return picture

@@ -19,11 +19,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "python"))
 from fastapi import FastAPI, Request, UploadFile  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 from fastapi.responses import JSONResponse  # type: ignore[import-not-found, unused-ignore]  # noqa: E402
 
-from imageworker import Cancelled, ImageWorker, ImageWorkerError, LoadError, LoadTimeout, WorkerError  # noqa: E402
+from imageworker import ImageWorker, ImageWorkerError, LoadError  # noqa: E402
 
 MEDIA = Path(os.environ.get("MEDIA", "media")).resolve()
 SIZES: Dict[str, Any] = {"large": {"width": 2048, "height": 2048}, "thumb": {"width": 320, "height": 320, "fit": "cover"}}
 WANT: Any = {"formats": ["jpeg", "png", "webp", "heic"], "max_pixels": 50_000_000, "max_frames": 1}
+BUSY = {"cancelled", "timeout", "shuttingDown", "overloaded"}
 IN_MEMORY = 1 << 20
 """Starlette keeps an upload of up to this size in memory, and a larger one in a file without a name."""
 
@@ -59,12 +60,19 @@ async def upload(request: Request, picture: UploadFile) -> Any:
 
 async def refuse(request: Request, error: ImageWorkerError) -> Any:
     """503 if the same upload may succeed later, 422 with the figures if the picture is at fault, and otherwise 500."""
-    if error.retryable or isinstance(error, (Cancelled, LoadTimeout, WorkerError)):
+    if error.retryable or error.kind in BUSY:
         return JSONResponse({"kind": error.kind}, 503, {"Retry-After": str(math.ceil(error.retry_after or 1))})
-    if not isinstance(error, LoadError) or "output" in error.data:
+    lacks_format = error.kind == "unsupportedFormat" and ("output" in error.data or not await decodes(request))
+    if lacks_format or not isinstance(error, LoadError):
         raise error
     hidden = ("timing", "retryable")
     return JSONResponse({name: value for name, value in error.data.items() if name not in hidden}, 422)
+
+
+async def decodes(request: Request) -> bool:
+    """Whether the worker finds its decoders. Without them, each picture is an UnsupportedFormat."""
+    formats = (await request.app.state.worker.initialize(formats=True)).formats
+    return bool(formats and formats.decode)
 
 
 app = FastAPI(lifespan=lifespan, exception_handlers={ImageWorkerError: refuse})

@@ -19,11 +19,11 @@ const maxBytes = 20 << 20;
 const sizes = { large: { width: 2048, height: 2048 }, thumb: { width: 320, height: 320, fit: "cover" } };
 const want = { formats: ["jpeg", "png", "webp", "heic"], maxPixels: 50_000_000, maxFrames: 1 };
 const statuses = { tooLarge: 413, notAnImage: 415, unsupportedFormat: 415, tooManyPixels: 422, unwanted: 422, corrupt: 422, decoderCrashed: 422, decodeTimeout: 422 };
-const busy = new Set(["cancelled", "timeout", "shuttingDown", "overloaded", "workerExited"]);
+const busy = new Set(["cancelled", "timeout", "shuttingDown", "overloaded"]);
 
 await mkdir(media, { recursive: true });
 await mkdir(spool, { recursive: true });
-const worker = new ImageWorker({ memoryLimit: 0, diskLimit: 0, maxBytes, files: spool, deadlineMs: 30_000 });
+const worker = new ImageWorker({ memoryLimit: 0, diskLimit: 0, maxBytes, files: spool, deadlineMs: 30_000, onLog: (line) => console.error(line) });
 
 const server = createServer(async (request, response) => {
   if (request.method !== "POST" || request.url !== "/pictures") return answer(response, 404, {});
@@ -37,7 +37,7 @@ const server = createServer(async (request, response) => {
   } catch (error) {
     if (response.destroyed) return;
     if (error instanceof RangeError) return refuseSize(response);
-    refuse(response, error);
+    await refuse(response, error);
   } finally {
     await rm(join(spool, name), { force: true });
   }
@@ -73,15 +73,22 @@ function atMost(limit) {
 }
 
 /** 503 if the same upload may succeed later, 4xx with the figures if the picture is at fault, and otherwise 500. */
-function refuse(response, error) {
+async function refuse(response, error) {
   if (!(error instanceof ImageWorkerError)) return answer(response, 500, { kind: "internal" }, console.error(error));
   const { timing, retryable, ...figures } = error.data ?? {};
   if (error.retryable || busy.has(error.kind)) {
     response.setHeader("Retry-After", Math.ceil((figures.retryAfterMs ?? 1000) / 1000));
     return answer(response, 503, { kind: error.kind });
   }
-  if (figures.output !== undefined || !statuses[error.kind]) return answer(response, 500, { kind: error.kind }, console.error(error));
+  const lacksFormat = error.kind === "unsupportedFormat" && (figures.output !== undefined || !(await decodes()));
+  if (lacksFormat || !statuses[error.kind]) return answer(response, 500, { kind: error.kind }, console.error(error));
   answer(response, statuses[error.kind], figures);
+}
+
+/** Whether the worker finds its decoders. Without them, each picture is an unsupportedFormat. */
+async function decodes() {
+  const { formats } = await worker.call("initialize", { formats: true }).catch(() => ({ formats: { decode: [] } }));
+  return formats.decode.length > 0;
 }
 
 function refuseSize(response) {

@@ -9,6 +9,7 @@ require __DIR__ . '/../../../examples/php/ImageWorker.php';
 use ImageWorker\Event;
 use ImageWorker\ImageWorker;
 use ImageWorker\InvalidParamsError;
+use ImageWorker\TimeoutError;
 
 $origin = getenv('ORIGIN');
 $cache = $argv[1];
@@ -109,6 +110,19 @@ file_put_contents('ü.png', $bytes);
 check('a relative path', $worker->process('ü.png')->format === 'png');
 check('empty arrays', $worker->load("$origin/image/5.png", headers: [], want: [], transform: ['width' => 8])->width === 8);
 check('an output named 0, without members', $worker->process(data: $bytes, outputs: [[]])->outputs[0]->width === 32);
+$stopped = new ImageWorker(cacheDir: $cache, deadlineMs: 100);
+$stopped->ready();
+posix_kill($stopped->pid(), SIGSTOP);
+$phase = null;
+try {
+    $stopped->process(data: $bytes);
+} catch (TimeoutError $error) {
+    $phase = $error->data['phase'];
+}
+check('a call of a worker that is stopped ends after its deadline', $phase === 'client');
+posix_kill($stopped->pid(), SIGCONT);
+check('and it goes on', $stopped->process(data: $bytes, deadlineMs: 0)->width === 32);
+unset($stopped);
 $start = microtime(true);
 unset($worker);
 check('unset closes', microtime(true) - $start < 4);

@@ -125,5 +125,24 @@ outputs = { my_thumb: { transform: { width: 8 }, deliver: "data" } }
 check("a temporary file without a name, not flushed") { worker.process(file, outputs: outputs).outputs["my_thumb"].data.start_with?("\x89PNG".b) }
 check("a Pathname") { worker.process(Pathname(worker.load("#{ORIGIN}/image/5.png").path)).width == 32 }
 
+require "stringio"
+memory = StringIO.new(bytes)
+memory.read
+check("a StringIO, which has no descriptor") { worker.process(memory).width == 32 }
+refused = worker.load_file(memory, key: "memory", transform: { width: 8 }) rescue $!
+check("which cannot be loaded") { refused.is_a?(ArgumentError) && refused.message == "file must have a descriptor or a path, unlike a StringIO" }
+
+# A worker that is stopped
+ImageWorker.send(:remove_const, :LATE)
+ImageWorker::LATE = 0.5
+fourth = ImageWorker.new(cache_dir: CACHE, deadline_ms: 500)
+fourth.ready
+Process.kill("STOP", fourth.pid)
+late = [{}, { deadline_ms: 10 }].map { |params| outcome { Timeout.timeout(60) { fourth.process(data: bytes, **params) } } }
+check("calls end after their deadline, or that of the worker: #{late}") { late == %w[timeout timeout] }
+Process.kill("CONT", fourth.pid)
+check("and it goes on") { fourth.process(data: bytes, deadline_ms: 0).width == 32 }
+fourth.close
+
 worker.close
 check("no thread is left") { Thread.list.size == 1 }
