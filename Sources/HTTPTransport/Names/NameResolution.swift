@@ -26,11 +26,6 @@ public struct NameResolution: Sendable, Hashable {
   }
 }
 
-/// Identifies a look-up; never reused within one transport.
-public struct LookUpID: Sendable, Hashable {
-  let number: UInt64
-}
-
 /// Counters and the state of the resolver. All members except `kind` are about c-ares only.
 public struct ResolverStatistics: Sendable, Hashable {
   public var kind: NameResolver
