@@ -61,7 +61,7 @@ enum LoadParameters {
     request.group = try params.label("group")
     request.slot = try params.label("slot")
     request.cacheMode = try params.choice("cache") ?? .default
-    if let places = try params.choice("store", StorePlaces.self) { request.store = places.places }
+    if let tiers = try tiers(params) { request.store = tiers }
     request.delivery = try params.choice("deliver") ?? .path
     request.saveTo = try saveTo(params)
     request.validation = try params.choice("validate") ?? .header
@@ -107,19 +107,13 @@ enum LoadParameters {
     request.delivery = .none
   }
 
-  private enum Isolate: String, CaseIterable {
-    case image, tenant, none
-  }
-
   private static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
-    switch try params.choice("isolate", Isolate.self) {
-    case .image: return .image
-    case Isolate.none?: return DecodeTask.Isolation.none
-    case .tenant:
-      guard let group else { throw params.refusal(of: "isolate", "must not be tenant without group, which names it") }
-      return .tenant(group)
-    case nil: return nil
-    }
+    let isolation: DecodeTask.Isolation?? = try params.choice(
+      "isolate",
+      named: [("image", .image), ("tenant", group.map { .tenant($0) }), ("none", DecodeTask.Isolation.none)])
+    guard let isolation else { return nil }
+    guard let isolation else { throw params.refusal(of: "isolate", "must not be tenant without group, which names it") }
+    return isolation
   }
 
   /// A request for a URL with the defaults of the options.
@@ -149,7 +143,7 @@ enum LoadParameters {
   }
 
   static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
-    try params.choice("priority") { $0.name }
+    try params.choice("priority", named: Priority.allCases.map { ($0.name, $0) })
   }
 
   /// The fields of `headers`, which replace the options' fields of the same names.
@@ -228,18 +222,8 @@ enum LoadParameters {
     return digest
   }
 
-  /// The values of `store`.
-  private enum StorePlaces: String, CaseIterable {
-    case all, memory, disk, none
-
-    var places: LoadRequest.Tiers {
-      switch self {
-      case .all: .all
-      case .memory: .memory
-      case .disk: .disk
-      case .none: []
-      }
-    }
+  private static func tiers(_ params: Parameters) throws(RPCError) -> LoadRequest.Tiers? {
+    try params.choice("store", named: [("all", .all), ("memory", .memory), ("disk", .disk), ("none", [])])
   }
 }
 
