@@ -39,7 +39,7 @@ extension Options {
     configuration.connectTimeout = connectTimeout.limit
     configuration.resolver = resolver
     configuration.minRate = minRate
-    configuration.network = network == .public ? .publicOnly : .any
+    configuration.network = network
     configuration.proxy = proxy
     configuration.cookies = cookieFile
     configuration.insecure = insecure
@@ -76,14 +76,6 @@ extension Options {
 
   /// The fraction of the file system that must stay free.
   var minFreeFraction: Double { Double(minFree) / 100 }
-
-  var verification: DiskTier.Verification {
-    switch verify {
-    case .random: .random
-    case .always: .always
-    case .never: .never
-    }
-  }
 }
 
 extension Duration {
