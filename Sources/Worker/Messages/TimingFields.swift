@@ -8,7 +8,7 @@ extension JSONWriter {
     member("queuedMs", thousandths: timeline.queued ?? 0)
     for phase in LoadTimeline.Phase.allCases {
       guard let duration = timeline[phase] else { continue }
-      member(phase.wireName, thousandths: duration)
+      member(phase.member, thousandths: duration)
     }
     member("firstByteMs", thousandths: firstByte ?? timeline.total)
     member("totalMs", thousandths: timeline.total)
@@ -20,27 +20,9 @@ extension LoadTimeline {
   var members: JSONObject {
     var members: JSONObject = ["queuedMs": .number(Double(queued ?? 0) / 1000)]
     for phase in Phase.allCases {
-      if let duration = self[phase] { members.set("\(phase.wireName)", .number(Double(duration) / 1000)) }
+      if let duration = self[phase] { members.set("\(phase.member)", .number(Double(duration) / 1000)) }
     }
     members.set("totalMs", .number(Double(total) / 1000))
     return members
-  }
-}
-
-extension LoadTimeline.Phase {
-  var wireName: StaticString {
-    switch self {
-    case .lookup: "lookupMs"
-    case .wait: "waitMs"
-    case .name: "dnsMs"
-    case .connect: "connectMs"
-    case .tls: "tlsMs"
-    case .request: "requestMs"
-    case .body: "bodyMs"
-    case .store: "storeMs"
-    case .decodeWait: "decodeWaitMs"
-    case .decode: "decodeMs"
-    case .deliver: "deliverMs"
-    }
   }
 }

@@ -172,7 +172,7 @@ extension Loader.Statistics {
         "imageworker_load_phase_duration_seconds", .histogram,
         "Times of the phases of loads, which add up to the duration of the load.",
         LoadTimeline.Phase.allCases.map {
-          MetricFamily.Sample(labels: [("phase", String("\($0.wireName)".dropLast(2)))], value: .histogram(metrics[$0]))
+          MetricFamily.Sample(labels: [("phase", $0.name)], value: .histogram(metrics[$0]))
         }),
       MetricFamily(
         "imageworker_load_failures", .counter,
