@@ -76,13 +76,6 @@ public final class Loader {
 
   public var decoder: any ImageDecoding { decodes.decoder }
 
-  /// Counters since the start.
-  public var counts: LoaderCounts {
-    var counts = observation.counts
-    counts.transfers = coordinator.transfers.counts
-    return counts
-  }
-
   // MARK: - Loads
 
   /// Returns an ID for a load or a prefetch, which must then be submitted. The ID becomes free when its observer has
