@@ -1,4 +1,5 @@
 internal import HTTPTypes
+public import ImageCodec
 internal import ImageStore
 internal import Platform
 internal import Text
@@ -164,4 +165,13 @@ extension LoadRequest {
     }
     return hash.value
   }
+}
+
+/// The workers of the cache directory share the number of decodes. Without a peer table, the worker has its own.
+extension DiskServices: SharedDecodes {
+  public func begin(_ count: Int, limit: Int) -> Bool {
+    tier?.peerTable?.beginDecode(count, limit: limit) ?? true
+  }
+
+  public func record(_ count: Int) { tier?.peerTable?.recordDecodes(count) }
 }
