@@ -274,8 +274,9 @@ extension DiskServices {
     report.describe(
       request, inMemory: [], inspect(request.key, partition, request.variant), in: self,
       by: CachePolicy(maxAge: maxAge))
-    let holder = tier?.assumeIsolated { $0.leaseHolder(of: request.sharedHash(in: partition)) }
-    if !report.isFresh, let holder, holder.isAlive { report.leaseHolder = holder.process }
+    if !report.isFresh {
+      report.leaseHolder = tier?.assumeIsolated { $0.leaseHolder(of: request.sharedHash(in: partition)) }
+    }
     return report
   }
 }

@@ -116,7 +116,7 @@ final class PeerCoordinator {
 
   /// The process that holds the lease on the transfer of an image: this one or a peer.
   func leaseHolder(of request: LoadRequest, in partition: String) -> Int? {
-    table.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
+    table.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition)))?.process }
   }
 
   /// Sends a heartbeat if peers may be waiting for a lease of this worker. Returns when to call again.
