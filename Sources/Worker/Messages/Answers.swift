@@ -200,16 +200,17 @@ enum EventNames {
     ("preview", .preview),
   ]
 
+  static let ofLoad = optional.map(\.name)
+
   /// Events for the outcome of each item, which only a prefetch sends.
   static let prefetchOnly = ["completed", "failed"]
 
   /// The names of all events.
-  static let all = optional.map(\.name) + prefetchOnly
+  static let all = ofLoad + prefetchOnly
 
   /// The end of a sentence that begins with the name if it is refused, or nil.
   static func check(_ name: String) -> String? {
-    if optional.contains(where: { $0.name == name }) { return nil }
-    return "must be one of \(optional.map(\.name).joined(separator: ", "))"
+    ofLoad.contains(name) ? nil : "must be one of \(ofLoad.joined(separator: ", "))"
   }
 
   static func events(_ names: [String]) -> LoadRequest.Events {

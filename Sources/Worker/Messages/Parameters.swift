@@ -119,17 +119,15 @@ struct Parameters {
     return try Parameters(object, known: known, prefix: path(name) + ".")
   }
 
-  /// The elements of an array of one or more of these names.
-  func names(_ name: String, among known: [String]) throws(RPCError) -> [String]? {
+  /// The elements of an array of one or more of these names, or of any number of them.
+  func names(_ name: String, among known: [String], mayBeNone: Bool = false) throws(RPCError) -> [String]? {
     guard let value = value(name) else { return nil }
-    let refusal = refusal(of: name, "must be an array of one or more of \(known.joined(separator: ", "))")
-    guard case .array(let elements) = value, !elements.isEmpty else { throw refusal }
-    var names: [String] = []
-    for element in elements {
-      guard case .string(let name) = element, known.contains(name) else { throw refusal }
-      names.append(name)
+    if case .array(let elements) = value, mayBeNone || !elements.isEmpty {
+      let names = elements.compactMap { if case .string(let name) = $0, known.contains(name) { name } else { nil } }
+      if names.count == elements.count { return names }
     }
-    return names
+    let number = mayBeNone ? "any" : "one or more"
+    throw refusal(of: name, "must be an array of \(number) of \(known.joined(separator: ", "))")
   }
 
   func milliseconds(_ name: String) throws(RPCError) -> Duration? {

@@ -82,7 +82,9 @@ enum LoadParameters {
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
       facts: try facts(params, into: &request), isolation: try isolation(params, request.group),
       outputs: outputs ?? (request.isProcess ? [] : nil))
-    if params.has("events") { request.events = try events(params) }
+    if let names = try params.names("events", among: EventNames.ofLoad, mayBeNone: true) {
+      request.events = EventNames.events(names)
+    }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
     if let retries = try params.integer("retries", in: 0...100) { request.retries = Int(retries) }
@@ -176,29 +178,6 @@ enum LoadParameters {
       throw params.refusal(of: "saveTo", "must be the absolute path of a file")
     }
     return path
-  }
-
-  private static func events(_ params: Parameters) throws(RPCError) -> LoadRequest.Events {
-    EventNames.events(try eventNames(params) { EventNames.check($0) })
-  }
-
-  static func eventNames(
-    _ params: Parameters, check: (String) -> String?
-  ) throws(RPCError) -> [String] {
-    guard case .array(let elements)? = params.value("events") else {
-      throw params.refusal(of: "events", "must be an array")
-    }
-    var names: [String] = []
-    for element in elements {
-      guard case .string(let name) = element else {
-        throw params.refusal(of: "events", "must be an array of strings")
-      }
-      if let problem = check(name) {
-        throw .invalidParams(member: "events", "an event \(problem) (given: \"\(name)\")")
-      }
-      names.append(name)
-    }
-    return names
   }
 
   /// Returns the facts that a decoder computes, and notes the one that is already known.
