@@ -180,11 +180,6 @@ public struct RequestTracker: Sendable {
     }
   }
 
-  /// Answers with a result that is JSON text already; otherwise like `respond(to:_:)`.
-  public mutating func respond(to token: RequestToken, raw json: [UInt8]) -> [UInt8]? {
-    respond(to: token) { $0.append(raw: json) }
-  }
-
   /// Answers with an error; otherwise like `respond(to:_:)`.
   public mutating func respond(to token: RequestToken, error: RPCError) -> [UInt8]? {
     close(token) { writer, id in writer.response(error, id: id) }

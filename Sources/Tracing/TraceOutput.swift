@@ -27,7 +27,7 @@ struct TraceOutput: ~Copyable {
     self.file = consume file
     self.worker = worker
     pages = TracePages(limit: limit, tail: Self.tail)
-    writeName(of: worker)
+    write(count: 2) { $0.appendName(of: worker) }
     flush()
     if let error { throw error }
   }
@@ -36,51 +36,16 @@ struct TraceOutput: ~Copyable {
 
   // MARK: - Events
 
-  mutating func writeSpan(
-    _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, _ arguments: TraceArguments?
-  ) {
-    text.appendSpan(label, row, from: start, to: end, arguments)
-    write(endingAt: end)
-  }
-
-  mutating func writeOverlappingSpan(
-    _ label: TraceLabel, _ row: TraceRow, from start: Int64, to end: Int64, parts: [TraceWriter.Part], id: UInt64,
-    _ arguments: TraceArguments?
-  ) {
-    text.appendOverlappingSpan(label, row, from: start, to: end, parts: parts, id: id, arguments)
-    write(endingAt: end, count: 2 + 2 * parts.count)
-  }
-
-  mutating func writeInstant(
-    _ label: TraceLabel, _ row: TraceRow, at time: Int64, _ scope: TraceWriter.Scope, _ arguments: TraceArguments?
-  ) {
-    text.appendInstant(label, row, at: time, scope, arguments)
-    write(endingAt: time)
-  }
-
-  mutating func writeCounter(_ label: TraceLabel, _ row: TraceRow, at time: Int64, _ values: TraceArguments) {
-    text.appendCounter(label, row, at: time, values)
-    write(endingAt: time)
-  }
-
-  mutating func writeArrow(_ label: TraceLabel, from start: TraceLinks.End, to end: TraceLinks.End, id: UInt64) {
-    text.appendArrow(label, from: start, to: end, id: id)
-    write(endingAt: end.start, count: 2)
-  }
-
-  mutating func writeName(of group: TraceGroup) {
-    text.appendName(of: group)
-    write(endingAt: 0, count: 2)
-  }
-
-  mutating func writeName(of row: TraceRow) {
-    text.appendName(of: row)
-    write(endingAt: 0, count: 2)
-  }
-
-  private mutating func write(endingAt time: Int64, count: Int = 1) {
-    defer { text.removeAll() }
+  /// Writes events as one piece.
+  ///
+  /// - Parameters:
+  ///   - time: the end of the last of them.
+  ///   - count: their number.
+  ///   - append: appends them.
+  mutating func write(endingAt time: Int64 = 0, count: Int = 1, _ append: (inout EventText) -> Void) {
     guard error == nil, !isFull else { return }
+    defer { text.removeAll() }
+    append(&text)
     guard text.withBytes({ $0.count <= pages.room }) else {
       refusedCount += count
       return

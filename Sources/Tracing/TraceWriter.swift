@@ -34,21 +34,21 @@ public final class TraceWriter {
   /// Returns the group with this key, which is created if needed.
   public func group(_ key: TraceGroupKey, named name: @autoclosure () -> String) -> TraceGroup {
     let (group, isNew) = tracks.group(key, named: name)
-    if isNew { output.writeName(of: group) }
+    if isNew { output.write(count: 2) { $0.appendName(of: group) } }
     return group
   }
 
   /// Returns a group that belongs to another, and comes after all of those. It is created if needed.
   public func companion(of group: TraceGroup, named name: @autoclosure () -> String) -> TraceGroup {
     let (companion, isNew) = tracks.companion(of: group, named: name)
-    if isNew { output.writeName(of: companion) }
+    if isNew { output.write(count: 2) { $0.appendName(of: companion) } }
     return companion
   }
 
   /// Returns the row with this number, less than 1000, which is created if needed.
   public func row(_ number: Int, named name: @autoclosure () -> String, in group: TraceGroup) -> TraceRow {
     let (row, isNew) = tracks.row(number, named: name, in: group)
-    if isNew { output.writeName(of: row) }
+    if isNew { output.write(count: 2) { $0.appendName(of: row) } }
     return row
   }
 
@@ -56,7 +56,7 @@ public final class TraceWriter {
   /// of the ends.
   public func lane(named name: String, in group: TraceGroup, from start: Int64, to end: Int64) -> TraceRow? {
     guard let (row, isNew) = tracks.lane(in: group, named: name, from: start, to: end) else { return nil }
-    if isNew { output.writeName(of: row) }
+    if isNew { output.write(count: 2) { $0.appendName(of: row) } }
     return row
   }
 
@@ -72,7 +72,7 @@ public final class TraceWriter {
   public func span(
     _ label: TraceLabel, on row: TraceRow, from start: Int64, to end: Int64, _ arguments: TraceArguments? = nil
   ) {
-    output.writeSpan(label, row, from: start, to: end, arguments)
+    output.write(endingAt: end) { $0.appendSpan(label, row, from: start, to: end, arguments) }
   }
 
   /// A span within an overlapping one.
@@ -92,7 +92,9 @@ public final class TraceWriter {
     _ arguments: TraceArguments? = nil
   ) {
     lastID += 1
-    output.writeOverlappingSpan(label, row, from: start, to: end, parts: parts, id: lastID, arguments)
+    output.write(endingAt: end, count: 2 + 2 * parts.count) {
+      $0.appendOverlappingSpan(label, row, from: start, to: end, parts: parts, id: lastID, arguments)
+    }
   }
 
   /// The events that an instant applies to.
@@ -103,12 +105,13 @@ public final class TraceWriter {
   public func instant(
     _ label: TraceLabel, on row: TraceRow, at time: Int64, scope: Scope, _ arguments: TraceArguments? = nil
   ) {
-    output.writeInstant(label, row, at: time, scope, arguments)
+    output.write(endingAt: time) { $0.appendInstant(label, row, at: time, scope, arguments) }
   }
 
   /// Writes the values of a chart, which has one series for each name.
   public func counter(_ label: TraceLabel, in group: TraceGroup, at time: Int64, _ values: TraceArguments) {
-    output.writeCounter(label, TraceRow(pid: group.pid, tid: 0, name: ""), at: time, values)
+    let row = TraceRow(pid: group.pid, tid: 0, name: "")
+    output.write(endingAt: time) { $0.appendCounter(label, row, at: time, values) }
   }
 
   /// Writes an arrow from the earlier of two spans to the later one, if a span with the same key was linked before.
@@ -119,7 +122,7 @@ public final class TraceWriter {
     guard let other = links.link(key, end) else { return }
     lastID += 1
     let (first, second) = other.start <= start ? (other, end) : (end, other)
-    output.writeArrow(label, from: first, to: second, id: lastID)
+    output.write(endingAt: second.start, count: 2) { $0.appendArrow(label, from: first, to: second, id: lastID) }
   }
 
   /// Writes that records were lost before they became events.

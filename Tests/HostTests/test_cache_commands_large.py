@@ -1,4 +1,4 @@
-"""`imageworker cache` on a cache with very many entries, in bounded memory and beside a worker."""
+"""`imageworker cache` on a cache with very many entries, in little memory and beside a worker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class LargeCache(CommandsTest):
         with output.open() as lines:
             yield from map(json.loads, lines)
 
-    def test_memory_is_bounded_in_every_order(self) -> None:
+    def test_memory_is_small_in_every_order(self) -> None:
         few, _ = self.measured("ls", "--key", "http://h.example/1")
         for arguments, member in {
             ("--sort", "key"): "key",
@@ -68,9 +68,9 @@ class LargeCache(CommandsTest):
             self.assertEqual((len(values), len({file for _, file in listed})), (ENTRIES, ENTRIES))
             self.assertEqual(values, sorted(values))
             print(f"{ENTRIES} entries by {member}: {resident >> 20} MB resident, {few >> 20} MB for one entry")
-            self.assertLess(resident - few, 32 << 20, arguments)
+            self.assertLess(resident - few, (24 << 20) + 24 * ENTRIES, arguments)
         resident, sums = self.measured("du")
-        self.assertLess(resident - few, 32 << 20)
+        self.assertLess(resident - few, 24 << 20)
         *groups, total = sums
         self.assertEqual(total["images"], ENTRIES)
         hosts = [each for each in groups if each["group"] == "host"]

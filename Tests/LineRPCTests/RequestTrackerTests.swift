@@ -44,7 +44,7 @@ struct RequestTrackerTests {
   @Test mutating func `a request is answered with raw JSON or with an error`() throws {
     let first = try #require(tokens(.call(load(1))).first)
     #expect(
-      text(tracker.respond(to: first, raw: Array(#"{"a":1}"#.utf8)))
+      text(tracker.respond(to: first) { $0.append(raw: Array(#"{"a":1}"#.utf8)) })
         == #"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"# + "\n")
     let second = try #require(tokens(Incoming(#"{"id":"é","method":"load"}"#)).first)
     #expect(

@@ -15,8 +15,7 @@ public actor Transport {
   enum Command: Sendable {
     case configure(TransportConfiguration)
     case start(TransferID, TransferRequest, any TransferConsumer)
-    case lookUp(LookUpID, Origin, @Sendable (NameResolution) -> Void)
-    case cancelLookUp(LookUpID)
+    case lookUp(Origin, @Sendable (NameResolution) -> Void)
     case resolverStatistics(@Sendable (ResolverStatistics?) -> Void)
     case resume(TransferID)
     case cancel(TransferID)
@@ -59,7 +58,10 @@ public actor Transport {
 
   /// Starts a transfer.
   public nonisolated func start(_ request: TransferRequest, consumer: any TransferConsumer) -> TransferID {
-    let id = TransferID(number: nextNumber())
+    let id = lastNumber.withLock { number in
+      number += 1
+      return TransferID(number: number)
+    }
     executor.post(.start(id, request, consumer), startsThread: true)
     return id
   }
@@ -72,27 +74,9 @@ public actor Transport {
 
   /// Looks up the addresses of an origin's host ahead of a transfer, which then need not wait for them.
   ///
-  /// - Parameter completion: called once, on the transport's thread, where it blocks all transfers; never called once
-  ///   `cancelLookUp` has taken effect.
-  @discardableResult
-  public nonisolated func lookUp(
-    _ origin: Origin, completion: @escaping @Sendable (NameResolution) -> Void
-  ) -> LookUpID {
-    let id = LookUpID(number: nextNumber())
-    executor.post(.lookUp(id, origin, completion), startsThread: true)
-    return id
-  }
-
-  /// Cancels a look-up. One that has ended is ignored.
-  public nonisolated func cancelLookUp(_ id: LookUpID) {
-    executor.post(.cancelLookUp(id), startsThread: false)
-  }
-
-  private nonisolated func nextNumber() -> UInt64 {
-    lastNumber.withLock { number in
-      number += 1
-      return number
-    }
+  /// - Parameter completion: called once, on the transport's thread, where it blocks all transfers.
+  public nonisolated func lookUp(_ origin: Origin, completion: @escaping @Sendable (NameResolution) -> Void) {
+    executor.post(.lookUp(origin, completion), startsThread: true)
   }
 
   /// Lifts the pause of a transfer. One that is not paused is ignored.
@@ -153,11 +137,10 @@ public actor Transport {
         return consumer.finished(.failure(TransferError(.network, "libcurl could not be started")))
       }
       curl.start(id, request, consumer)
-    case .lookUp(let id, let origin, let completion):
+    case .lookUp(let origin, let completion):
       startCurl()
       guard let curl else { return completion(NameResolution(.unanswered)) }
-      curl.lookUp(id, origin, completion)
-    case .cancelLookUp(let id): curl?.cancelLookUp(id)
+      curl.lookUp(origin, completion)
     case .resolverStatistics(let completion): completion(curl?.resolverStatistics)
     case .resume(let id): curl?.resume(id)
     case .cancel(let id): curl?.cancel(id)

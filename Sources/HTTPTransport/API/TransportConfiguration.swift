@@ -1,7 +1,7 @@
 internal import HTTPTypes
 
 /// The addresses to which a transfer may connect.
-public enum NetworkPolicy: Sendable, Hashable {
+public enum NetworkPolicy: String, Sendable, Hashable, CaseIterable {
   /// Every address.
   case any
   /// Only globally routable addresses (`AddressPolicy`). The resolved address of every connection is checked, redirects
@@ -9,7 +9,7 @@ public enum NetworkPolicy: Sendable, Hashable {
   ///
   /// It excludes proxies (`TransportConfiguration.problem(environment:)`): a proxy resolves names itself, or again, and
   /// connects to what it finds then.
-  case publicOnly
+  case publicOnly = "public"
 }
 
 /// Settings of all transfers that start after they were set.

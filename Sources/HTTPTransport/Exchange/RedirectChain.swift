@@ -1,4 +1,5 @@
 internal import HTTPTypes
+internal import Text
 
 /// The position of a transfer along its redirects, and the header fields that it may still send.
 ///
@@ -60,5 +61,22 @@ struct RedirectChain {
     if let authorization = next.authorization { self.authorization = authorization }
     target = next
     redirects += 1
+  }
+}
+
+/// The URL of one hop.
+struct Target {
+  let resource: ResourceURL
+  /// Without user information.
+  let url: String
+  let origin: Origin
+  /// Value of an `authorization` field (RFC 7617), made from the URL's user information.
+  let authorization: String?
+
+  init(_ resource: ResourceURL) {
+    self.resource = resource
+    url = resource.withoutUserInfo
+    origin = resource.origin
+    authorization = resource.basicCredentials.map { "Basic " + String(decoding: Base64.encode($0), as: UTF8.self) }
   }
 }

@@ -12,7 +12,6 @@ final class CurlLoop {
   private let emptyConnectionCache: EmptyConnectionCache
   private let resolver: Resolver
   private var addresses = AddressesInCurl()
-  private var lookUps: [LookUpID: Resolver.Ticket] = [:]
   private let environment: (String) -> String?
   private let isPermitted: AddressFilter
   private let post: @Sendable (Transport.Command) -> Void
@@ -99,20 +98,17 @@ final class CurlLoop {
     return kind == .cAres ? resolver.statistics : ResolverStatistics(kind: kind)
   }
 
-  func lookUp(_ id: LookUpID, _ origin: Origin, _ completion: @escaping @Sendable (NameResolution) -> Void) {
+  func lookUp(_ origin: Origin, _ completion: @escaping @Sendable (NameResolution) -> Void) {
     switch resolver.need(for: origin, under: settings) {
     case .nothing: completion(NameResolution(.resolved))
     case .known(let outcome): completion(NameResolution(outcome.asResolution))
     case .lookUp(let name):
       let began = clock.now
-      lookUps[id] = resolver.lookUp(name) { [unowned self] outcome in
-        lookUps[id] = nil
+      _ = resolver.lookUp(name) { [clock] outcome in
         completion(NameResolution(outcome.asResolution, duration: began.duration(to: clock.now)))
       }
     }
   }
-
-  func cancelLookUp(_ id: LookUpID) { lookUps.removeValue(forKey: id).map(resolver.unsubscribe) }
 
   // MARK: Work
 

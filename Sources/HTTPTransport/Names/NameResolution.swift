@@ -1,3 +1,5 @@
+internal import Platform
+
 /// The way to find the addresses of host names.
 public enum NameResolver: String, Sendable, Hashable, CaseIterable {
   /// c-ares on the transport's thread: asks the name servers of resolv.conf(5) and reads hosts(5).
@@ -26,11 +28,6 @@ public struct NameResolution: Sendable, Hashable {
   }
 }
 
-/// Identifies a look-up; never reused within one transport.
-public struct LookUpID: Sendable, Hashable {
-  let number: UInt64
-}
-
 /// Counters and the state of the resolver. All members except `kind` are about c-ares only.
 public struct ResolverStatistics: Sendable, Hashable {
   public var kind: NameResolver
@@ -47,4 +44,21 @@ public struct ResolverStatistics: Sendable, Hashable {
   public var unanswered = 0
 
   public init(kind: NameResolver) { self.kind = kind }
+}
+
+/// The name lookup of the system, for what curl does not tell about its own.
+enum SystemNames {
+  /// Finds out whether it is certain that a name has no address. Calls getaddrinfo(3), which may take long, on a thread
+  /// of its own.
+  ///
+  /// - Parameter completion: called once, on any thread.
+  static func findAbsence(of name: String, _ completion: @escaping @Sendable (Bool) -> Void) {
+    let thread = PosixThread(name: "name lookup") {
+      var addresses: UnsafeMutablePointer<addrinfo>?
+      let status = getaddrinfo(name, nil, nil, &addresses)
+      if let addresses { freeaddrinfo(addresses) }
+      completion(isNoAddress(status))
+    }
+    if let thread { thread.detach() } else { completion(false) }
+  }
 }

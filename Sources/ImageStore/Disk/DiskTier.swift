@@ -13,7 +13,7 @@ public actor DiskTier {
   public enum Mode: Sendable { case readWrite, readOnly }
 
   /// When a file's digest is checked before it is delivered.
-  public enum Verification: Sendable {
+  public enum Verification: String, Sendable, CaseIterable {
     /// At 1 % of deliveries, and at the first delivery of a file that was written before the last system start.
     case random
     case always

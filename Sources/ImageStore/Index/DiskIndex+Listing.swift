@@ -65,7 +65,7 @@ extension DiskIndex {
   }
 
   struct ListedValue: Sendable {
-    var position: SortedValues.Position
+    var value: SortValue
     var matches: Bool
   }
 
@@ -81,8 +81,7 @@ extension DiskIndex {
       FROM responses NOT INDEXED WHERE id > ?1 ORDER BY id LIMIT ?2
       """, [id, Int64(limit)] + values)
     return try find.rows { row in
-      ListedValue(
-        position: SortedValues.Position(value: row.integer(1), id: row.integer(0)), matches: row.int(2) == 1)
+      ListedValue(value: SortValue(value: row.integer(1), id: row.integer(0)), matches: row.int(2) == 1)
     }
   }
 

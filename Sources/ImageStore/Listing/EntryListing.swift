@@ -3,7 +3,7 @@ internal import Threads
 /// Lists the entries of a read-only tier that match a filter, in an order, a page at a time.
 ///
 /// Each entry that is stored during the whole listing is listed exactly once; one that is stored or deleted meanwhile
-/// may be listed or not. Memory is bounded: neither the entries nor their order are held in memory.
+/// may be listed or not. An order other than by key holds 16 bytes for each entry in memory.
 ///
 /// Enter it as the tier: on its executor's thread, with `assumeIsolated`. A page is read in a transaction that the
 /// caller ends with `DiskTier.endTransaction`.
@@ -13,8 +13,9 @@ public actor EntryListing {
     case narrow
     case byKey(after: KeyPosition?)
     /// Collects the values to sort by, in the order of ids.
-    case sorting(SortedValues, after: Int64)
-    case sorted(SortedValues, after: SortedValues.Position?)
+    case collecting(after: Int64)
+    /// - Parameter next: the index of the next of the sorted values.
+    case sorted(next: Int)
     case over
   }
 
@@ -24,23 +25,24 @@ public actor EntryListing {
   private let isReversed: Bool
   private let now: Int
   private var state: State
+  private var values: [SortValue] = []
 
-  /// The number of entries that a page examines, and of values that a page sorts.
-  private static let (pageSize, sortedPageSize) = (512, 4096)
+  /// The number of entries, and of values, that a page examines.
+  private static let (pageSize, valuesOfPage) = (512, 4096)
 
   public nonisolated var unownedExecutor: UnownedSerialExecutor { tier.unownedExecutor }
 
   /// - Parameter now: the time at which the filter is applied.
   public init(
     of tier: DiskTier, matching filter: ClearFilter, in order: EntryOrder, reversed isReversed: Bool, now: Int
-  ) throws(StoreError) {
+  ) {
     (self.tier, self.filter, self.order, self.isReversed, self.now) = (tier, filter, order, isReversed, now)
     if filter.isNarrow {
       state = .narrow
     } else if order == .key {
       state = .byKey(after: filter.keyRange?.start(reversed: isReversed))
     } else {
-      state = .sorting(try SortedValues(), after: .min)
+      state = .collecting(after: .min)
     }
   }
 
@@ -54,10 +56,10 @@ public actor EntryListing {
         try index.entries(matchingNarrow: filter, in: order, reversed: isReversed, now: now)
       }
     case .byKey(let position): return try nextPage(after: position)
-    case .sorting(let values, let id):
-      try collect(values, after: id)
+    case .collecting(let id):
+      try collect(after: id)
       return []
-    case .sorted(let values, let position): return try nextPage(of: values, after: position)
+    case .sorted(let next): return try nextPage(from: next)
     case .over: return nil
     }
   }
@@ -78,28 +80,27 @@ public actor EntryListing {
     return rows.compactMap { $0.matches ? $0.entry : nil }
   }
 
-  private func collect(_ values: SortedValues, after id: Int64) throws(StoreError) {
+  private func collect(after id: Int64) throws(StoreError) {
     let (filter, order, now) = (filter, order, now)
     let rows = try read { index throws(SQLiteError) in
-      try index.values(of: order, matching: filter, now: now, after: id, limit: Self.sortedPageSize)
+      try index.values(of: order, matching: filter, now: now, after: id, limit: Self.valuesOfPage)
     }
-    try values.insert(rows.compactMap { $0.matches ? $0.position : nil })
-    if rows.count == Self.sortedPageSize, let last = rows.last {
-      state = .sorting(values, after: last.position.id)
+    values += rows.lazy.filter(\.matches).map(\.value)
+    if rows.count == Self.valuesOfPage, let last = rows.last {
+      state = .collecting(after: last.value.id)
     } else {
-      try values.sort()
-      state = .sorted(values, after: nil)
+      values.sort { ($0.value, $0.id) < ($1.value, $1.id) }
+      if isReversed { values.reverse() }
+      state = .sorted(next: 0)
     }
   }
 
-  private func nextPage(
-    of values: SortedValues, after position: SortedValues.Position?
-  ) throws(StoreError) -> [CacheEntry] {
-    let positions = try values.page(after: position, reversed: isReversed, limit: Self.pageSize)
-    state = positions.last.map { .sorted(values, after: $0) } ?? .over
+  private func nextPage(from next: Int) throws(StoreError) -> [CacheEntry] {
+    let page = Array(values[next...].prefix(Self.pageSize))
+    state = page.isEmpty ? .over : .sorted(next: next + page.count)
     return try read { index throws(SQLiteError) in
       var entries: [CacheEntry] = []
-      for position in positions { if let entry = try index.entry(position.id) { entries.append(entry) } }
+      for value in page { if let entry = try index.entry(value.id) { entries.append(entry) } }
       return entries
     }
   }
@@ -109,6 +110,12 @@ public actor EntryListing {
   ) throws(StoreError) -> Result {
     try tier.assumeIsolatedThrowing { tier throws(StoreError) in try tier.session.withSettledIndex(work) }
   }
+}
+
+/// The value by which an entry is sorted, and its id.
+struct SortValue: Sendable {
+  var value: Int64
+  var id: Int64
 }
 
 /// The properties of a filter that let a listing examine fewer entries.

@@ -41,13 +41,12 @@ public struct UsageGroup: Sendable, Equatable {
 
 /// Adds up the entries of a read-only tier by kind, format and host, a page at a time.
 ///
-/// The sums are in a temporary file, so memory is bounded for any number of hosts. Enter it as the tier: on its
-/// executor's thread, with `assumeIsolated`.
+/// Enter it as the tier: on its executor's thread, with `assumeIsolated`.
 public actor UsageSummary {
   private let tier: DiskTier
   private let filter: ClearFilter
   private let now: Int
-  private let sums: UsageSums
+  private var sums: [UsageGroup.Kind: [String: EntrySum]] = [:]
   private var lastID = Int64.min
 
   /// The number of entries that a step examines.
@@ -56,9 +55,8 @@ public actor UsageSummary {
   public nonisolated var unownedExecutor: UnownedSerialExecutor { tier.unownedExecutor }
 
   /// - Parameter now: the time at which the filter is applied.
-  public init(of tier: DiskTier, matching filter: ClearFilter, now: Int) throws(StoreError) {
+  public init(of tier: DiskTier, matching filter: ClearFilter, now: Int) {
     (self.tier, self.filter, self.now) = (tier, filter, now)
-    sums = try UsageSums()
   }
 
   /// Adds the next entries. Returns false at the end.
@@ -69,68 +67,17 @@ public actor UsageSummary {
         try index.usage(matching: filter, now: now, after: lastID, limit: Self.stepSize)
       }
     }
-    try sums.add(rows.flatMap { $0.matches ? $0.groups : [] })
+    for group in rows.lazy.filter(\.matches).flatMap(\.groups) {
+      sums[group.kind, default: [:]][group.name, default: EntrySum()] += group.sum
+    }
     if let last = rows.last { self.lastID = last.id }
     return rows.count == Self.stepSize
   }
 
-  /// The next groups of a kind, the largest on disk first.
-  public func groups(of kind: UsageGroup.Kind, after group: UsageGroup?, limit: Int) throws(StoreError) -> [UsageGroup]
-  {
-    try sums.page(of: kind, after: group, limit: limit)
-  }
-}
-
-/// Sums of sizes in a temporary file of SQLite, as in `SortedValues`.
-private final class UsageSums {
-  private let database: TemporaryDatabase
-
-  init() throws(StoreError) {
-    database = try TemporaryDatabase(
-      """
-      CREATE TABLE sums(
-        kind TEXT, name TEXT, entries INTEGER, bytes INTEGER, allocated INTEGER, PRIMARY KEY (kind, name)) WITHOUT ROWID
-      """)
-  }
-
-  func add(_ groups: [UsageGroup]) throws(StoreError) {
-    // Add up in memory first: neighbours have the same host more often than not.
-    var sums: [String: UsageGroup] = [:]
-    for group in groups {
-      let key = "\(group.kind.rawValue) \(group.name)"
-      sums[key, default: UsageGroup(kind: group.kind, name: group.name, sum: EntrySum())].sum += group.sum
-    }
-    try database.use { database throws(SQLiteError) in
-      try database.execute("BEGIN")
-      let add = try database.prepare(
-        """
-        INSERT INTO sums VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT(kind, name) DO UPDATE SET
-          entries = entries + ?3, bytes = bytes + ?4, allocated = allocated + ?5
-        """)
-      for group in sums.values {
-        let sum = group.sum
-        try add.bind(group.kind.rawValue, group.name, sum.entries, sum.bytes, sum.allocated).run()
-      }
-      try database.execute("COMMIT")
-    }
-  }
-
-  func page(of kind: UsageGroup.Kind, after group: UsageGroup?, limit: Int) throws(StoreError) -> [UsageGroup] {
-    try database.use { database throws(SQLiteError) in
-      try database.execute("CREATE INDEX IF NOT EXISTS sorted ON sums(kind, -allocated, name)")
-      let condition = group == nil ? "1" : "(-allocated, name) > (?3, ?4)"
-      let find = try database.prepare(
-        """
-        SELECT name, entries, bytes, allocated FROM sums INDEXED BY sorted WHERE kind = ?1 AND \(condition)
-        ORDER BY -allocated, name LIMIT ?2
-        """)
-      let values: [any SQLiteValue] = [kind.rawValue, limit] + (group.map { [-$0.sum.allocated, $0.name] } ?? [])
-      return try find.bind(values).rows {
-        UsageGroup(
-          kind: kind, name: $0.text(0),
-          sum: EntrySum(entries: $0.int(1), bytes: $0.integer(2), allocated: $0.integer(3)))
-      }
-    }
+  /// The groups of a kind, the largest on disk first.
+  public func groups(of kind: UsageGroup.Kind) -> [UsageGroup] {
+    (sums[kind] ?? [:]).map { UsageGroup(kind: kind, name: $0, sum: $1) }
+      .sorted { ($1.sum.allocated, $0.name) < ($0.sum.allocated, $1.name) }
   }
 }
 

@@ -30,7 +30,7 @@ extension DiskTier {
     // Read the rows first: a peer creates its lock file before its row.
     let (joins, rows) = (peerTable?.joins ?? 0, peerTable?.others ?? [])
     let swept = sweep?.instances ?? []
-    let (dead, living) = try lock.detectDeadPeers(except: swept)
+    let (dead, living) = try PeerLock.survey(folder, except: swept + [lock.instance])
     for (row, instance) in rows where !living.contains(instance) { peerTable?.reclaim(row: row, of: instance) }
     peerTable?.recordPeers(!living.isEmpty, joins: joins)
     peersLived = !living.isEmpty
@@ -42,23 +42,15 @@ extension DiskTier {
     if mode == .readWrite, !session.isClosed { detectDeadPeers() }
   }
 
-  /// A worker that holds the lease of a transfer.
-  public struct LeaseHolder: Sendable, Equatable {
-    /// Its process ID, as it sees it.
-    public var process: Int
-    /// False if it was killed: the next worker that needs the lease takes it.
-    public var isAlive: Bool
-  }
-
-  /// The holder of the lease of a transfer; nil if there is none or the peer table cannot be read. For a read-only
-  /// tier, which has no row in the table.
+  /// The process ID of the living worker that holds the lease of a transfer, as it sees it; nil if there is none or the
+  /// peer table cannot be read. For a read-only tier, which has no row in the table.
   ///
   /// - Parameter hash: as in `PeerTable.leaseRequest`.
-  public func leaseHolder(of hash: UInt64) -> LeaseHolder? {
+  public func leaseHolder(of hash: UInt64) -> Int? {
     guard let folder = try? session.usable().folder, let table = try? PeerTable(observing: folder),
-      let worker = table.worker(holding: table.leaseRequest(hash))
+      let holder = table.holder(of: table.leaseRequest(hash)), PeerLock.living(in: folder).contains(holder.instance)
     else { return nil }
-    return LeaseHolder(process: worker.process, isAlive: PeerLock.living(in: folder).contains(worker.instance))
+    return holder.process
   }
 
   /// Whether a peer has made a clear that matches the response since `clearCount` was `number`.

@@ -62,15 +62,17 @@ final class PeerLock {
     func remove() { try? folder.files.remove(PeerLock.path(of: instance), in: folder.descriptor) }
   }
 
-  /// The dead peers, and the instance numbers of the living ones.
+  /// The dead workers, and the instance numbers of the living ones.
   ///
-  /// - Parameter held: the numbers of dead peers whose lock files are held already.
-  func detectDeadPeers(except held: [Int32]) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
+  /// - Parameter known: the numbers of workers to leave out: this one, and dead ones whose lock files are held already.
+  static func survey(
+    _ folder: CacheFolder, except known: [Int32] = []
+  ) throws(FileError) -> (dead: [DeadPeer], living: Set<Int32>) {
     var dead: [DeadPeer] = []
     var living: Set<Int32> = []
-    for name in try folder.files.list(Self.directory, in: folder.descriptor) {
-      guard let number = Self.instance(of: name), number != instance, !held.contains(number) else { continue }
-      let path = Self.path(of: number)
+    for name in try folder.files.list(directory, in: folder.descriptor) {
+      guard let number = instance(of: name), !known.contains(number) else { continue }
+      let path = path(of: number)
       guard let file = try? folder.files.openFile(path, in: folder.descriptor) else { continue }
       if (try? folder.files.lock(file, path)) ?? false {
         dead.append(DeadPeer(instance: number, descriptor: file, folder: folder))
@@ -82,17 +84,8 @@ final class PeerLock {
     return (dead, living)
   }
 
-  /// The instance numbers of the living workers, for a process that has no lock file itself. The lock file of a dead
-  /// worker is locked for a moment only.
-  static func living(in folder: CacheFolder) -> Set<Int32> {
-    let numbers = ((try? folder.files.list(directory, in: folder.descriptor)) ?? []).compactMap { instance(of: $0) }
-    return Set(
-      numbers.filter { number in
-        guard let file = try? folder.files.openFile(path(of: number), in: folder.descriptor) else { return false }
-        defer { close(file) }
-        return !((try? folder.files.lock(file, path(of: number))) ?? false)
-      })
-  }
+  /// The instance numbers of the living workers, for a process that has no lock file itself.
+  static func living(in folder: CacheFolder) -> Set<Int32> { (try? survey(folder))?.living ?? [] }
 
   /// Whether a living or dead worker has this instance number.
   func exists(_ instance: Int32) -> Bool {

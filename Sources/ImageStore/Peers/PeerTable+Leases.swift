@@ -109,11 +109,8 @@ extension PeerTable {
     _ = words[index].compareExchange(expected: leaseRequest.tag | worker, desired: 0, ordering: .sequentiallyConsistent)
   }
 
-  /// The process ID of the holder, which may be this process.
-  public func holder(of leaseRequest: LeaseRequest) -> Int? { worker(of: leaseRequest).map { Int(process(of: $0)) } }
-
-  /// The process ID and the instance number of the holder.
-  func worker(holding leaseRequest: LeaseRequest) -> (process: Int, instance: Int32)? {
+  /// The process ID and the instance number of the holder, which may be this process.
+  public func holder(of leaseRequest: LeaseRequest) -> (process: Int, instance: Int32)? {
     worker(of: leaseRequest).map { (Int(process(of: $0)), instance(of: $0)) }
   }
 

@@ -11,7 +11,7 @@ internal import Tracing
 /// Every candidate that it returns has been checked against the clears, 304s and host stores that the disk thread has
 /// not completed (`PendingWrites`).
 @LoadingActor
-final class CacheCoordinator: DecodeCache, DeliveryCache {
+final class CacheCoordinator {
   weak var loader: Loader?
   private let storage: DiskServices
   private let peers: PeerCoordinator

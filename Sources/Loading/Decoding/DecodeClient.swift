@@ -1,5 +1,4 @@
 public import ImageCodec
-internal import ImageStore
 public import Platform
 
 /// The loads that wait for decodes, as `DecodeCoordinator` sees them.
@@ -19,28 +18,6 @@ protocol DecodeClient: AnyObject {
   func transferAgain(_ load: ActiveLoad, mayStart: Bool) -> Bool
   /// Ends a load that waits for a decode at its deadline.
   func deadlinePassed(for load: ActiveLoad)
-}
-
-/// The cache, as `DecodeCoordinator` sees it.
-@LoadingActor
-protocol DecodeCache: AnyObject {
-  /// `PeerTable.clearCount`: the clears so far by all workers of the directory that this worker has applied.
-  var clearCount: UInt64 { get }
-  /// The largest body that the memory tier takes, in bytes.
-  var largestInMemory: Int64 { get }
-  /// The variant in the memory tier that was made from this original.
-  func variantInMemory(of original: Candidate, named name: String) -> Candidate?
-  /// Merges the metadata of a candidate into that of both tiers.
-  func updateMetadata(of candidate: Candidate)
-  /// Records in the memory tier that the response has no file any more.
-  func removeFile(of response: StoredResponse)
-  /// Applies the clears that peers have published.
-  func applyPeerInvalidations()
-  /// Marks a candidate that a pending clear removes.
-  func mark(_ candidate: inout Candidate)
-  /// Stores a response in the memory tier, or removes the entry that it replaces if it comes without its bytes.
-  @discardableResult
-  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool
 }
 
 /// A decoder. `then` is called exactly once for each task, on any thread, with the result and the time at which a

@@ -21,7 +21,7 @@ extension DecodeCoordinator {
   func adding(_ found: DecodeMetadata, of candidate: Candidate) -> Candidate {
     var candidate = candidate
     candidate.response.metadata = candidate.response.metadata?.adding(found) ?? found
-    if !candidate.isTransient { cache?.updateMetadata(of: candidate) }
+    if !candidate.isTransient { cache.updateMetadata(of: candidate) }
     return candidate
   }
 
@@ -62,7 +62,7 @@ extension DecodeCoordinator {
     let served = waiters.filter { stages[$0.load.id] == $0.stage }
     let operation = StoreOperation(
       body: .bytes([]), format: decoded.format, draft: draft, tiers: tiers,
-      largestInMemory: cache?.largestInMemory ?? 0, needsSize: true, clearCount: decode.clearCount,
+      largestInMemory: cache.largestInMemory, needsSize: true, clearCount: decode.clearCount,
       deliveries: served.map { ($0.load.id, nil, DeliveryPlan($0.load.request, at: $0.stage)) })
     let subscriptions = Set(waiters.map(\.subscription))
     let now = Instant.now
@@ -79,7 +79,7 @@ extension DecodeCoordinator {
     _ id: DecodeCoalescer.ID, _ outcome: StoreOperation.Outcome, _ tiers: LoadRequest.Tiers,
     servedIn subscriptions: Set<DecodeCoalescer.Subscription>
   ) {
-    cache?.applyPeerInvalidations()
+    cache.applyPeerInvalidations()
     guard let decode = decodes[id] else { return }
     switch outcome {
     case .failure(let error): fail(id, error)
@@ -87,9 +87,9 @@ extension DecodeCoordinator {
       var variant = Candidate(
         response: stored.response, bytes: stored.bytes, location: stored.response.isOnDisk ? .disk : .memory)
       variant.retention = decode.candidate.retention
-      cache?.mark(&variant)
+      cache.mark(&variant)
       if !tiers.isEmpty, !variant.isTransient, !stored.isOutdated {
-        cache?.remember(variant.response, tiers.contains(.memory) ? stored.bytes : nil)
+        cache.remember(variant.response, tiers.contains(.memory) ? stored.bytes : nil)
       }
       for waiter in end(id) {
         let (load, stage) = (waiter.load, waiter.stage)

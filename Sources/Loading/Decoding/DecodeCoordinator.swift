@@ -12,11 +12,11 @@ internal import Tracing
 @LoadingActor
 final class DecodeCoordinator {
   let decoder: any ImageDecoding
+  let cache: CacheCoordinator
   let storage: DiskServices
   /// The budget for sources that wait for a decoder in memory.
   let memory = DecodeMemoryBudget()
   weak var client: (any DecodeClient)?
-  weak var cache: (any DecodeCache)?
   /// The maximum width x height x frames that is decoded or written.
   var maxPixels: Int
 
@@ -33,8 +33,8 @@ final class DecodeCoordinator {
   private var transferredAgain = ExpiringCache<CacheIdentity, Bool>(
     timeToLive: .seconds(60), capacity: CorruptDecodeKey.capacity)
 
-  init(decoder: any ImageDecoding, storage: DiskServices, maxPixels: Int) {
-    (self.decoder, self.storage, self.maxPixels) = (decoder, storage, maxPixels)
+  init(decoder: any ImageDecoding, cache: CacheCoordinator, storage: DiskServices, maxPixels: Int) {
+    (self.decoder, self.cache, self.storage, self.maxPixels) = (decoder, cache, storage, maxPixels)
   }
 
   /// Whether no load waits for a decode.
@@ -67,7 +67,7 @@ final class DecodeCoordinator {
     at stage: DeliveryStage, isUrgent: Bool
   ) {
     let response = candidate.response
-    if step == .encode, let variant = cache?.variantInMemory(of: candidate, named: load.request.variant) {
+    if step == .encode, let variant = cache.variantInMemory(of: candidate, named: load.request.variant) {
       client?.deliver(withFacts(of: candidate, variant), to: load, as: status, at: stage)
       return
     }
@@ -90,7 +90,7 @@ final class DecodeCoordinator {
       if let raised, let ticket = decodes[id]?.ticket { decoder.reprioritize(ticket, to: raised.rawValue) }
     case .created(let id):
       let decode = ActiveDecode(
-        storage.withoutBytes(candidate), step, transform, subject, clearCount: cache?.clearCount ?? 0)
+        storage.withoutBytes(candidate), step, transform, subject, clearCount: cache.clearCount)
       prepare(id, for: load, candidate, decode)
     }
     if stage == .answer { load.timeline.enter(.decodeWait, at: .now) }
@@ -133,7 +133,7 @@ final class DecodeCoordinator {
     case .failed(let error): fail(id, error)
     case .found(var variant):
       variant.retention = decode.candidate.retention
-      cache?.mark(&variant)
+      cache.mark(&variant)
       proceed(id, with: withFacts(of: decode.candidate, variant))
     case .ready(let task, let file):
       if let file { decode.wait(with: file) }
@@ -180,7 +180,7 @@ final class DecodeCoordinator {
   /// Restarts the loads of a decode whose source file was evicted before its turn, or is damaged. Each load looks into
   /// the cache once more and may find the image in memory.
   private func restartAfterSourceLoss(_ id: DecodeCoalescer.ID, _ decode: ActiveDecode) {
-    cache?.removeFile(of: decode.candidate.response)
+    cache.removeFile(of: decode.candidate.response)
     for waiter in end(id) {
       guard waiter.stage == .answer, !waiter.load.hasRestarted else {
         let error = LoadError(.io, "the image was removed before it could be decoded")

@@ -13,7 +13,7 @@ final class DeliveryCoordinator: DecodeClient {
   private static let longestWait = Duration.seconds(30)
 
   weak var client: (any DeliveryClient)?
-  weak var cache: (any DeliveryCache)?
+  private let cache: CacheCoordinator
   private let storage: DiskServices
   private var cachedEvents = CachedEventOrder()
   /// The limit on images that are read to be written to the output.
@@ -22,7 +22,7 @@ final class DeliveryCoordinator: DecodeClient {
   /// take much more memory.
   private var deferredCompletions = FIFO<@LoadingActor () -> Void>()
 
-  init(storage: DiskServices) { self.storage = storage }
+  init(cache: CacheCoordinator, storage: DiskServices) { (self.cache, self.storage) = (cache, storage) }
 
   /// Whether nobody reads the output.
   var isOutputBlocked = false {
@@ -78,7 +78,7 @@ final class DeliveryCoordinator: DecodeClient {
       plan.wantsBytes =
         candidate.location == .disk && candidate.bytes == nil && !candidate.isTransient
         && load.request.store.contains(.memory)
-        && candidate.response.content.byteCount <= cache?.largestInMemory ?? 0
+        && candidate.response.content.byteCount <= cache.largestInMemory
     } else {
       source = .bytes(candidate.bytes ?? [], format: candidate.response.content.format)
     }
@@ -124,15 +124,15 @@ final class DeliveryCoordinator: DecodeClient {
     var candidate = delivery.candidate
     switch result {
     case .success(let content):
-      if content.isForMemory, let bytes = content.bytes { cache?.promote(candidate.response, bytes: bytes) }
+      if content.isForMemory, let bytes = content.bytes { cache.promote(candidate.response, bytes: bytes) }
       complete(load, candidate, content, as: delivery.status, at: stage)
     case .failure(.damaged) where candidate.bytes != nil:
       // The file was evicted, but memory still has the bytes.
-      cache?.removeFile(of: candidate.response)
+      cache.removeFile(of: candidate.response)
       (candidate.response.id, candidate.location) = (0, .memory)
       deliver(candidate, to: load, as: delivery.status, at: stage)
     case .failure(.damaged):
-      cache?.removeFromMemory(candidate.response.key)
+      cache.removeFromMemory(candidate.response.key)
       load.bypassesCache = true
       lostSource(for: load, at: stage)
     case .failure(.failed(let error)): complete(load, .failure(error), at: stage)
@@ -265,17 +265,4 @@ protocol DeliveryClient: AnyObject {
     at stage: DeliveryStage, isUrgent: Bool)
   /// Hurries a `cached` event for which an answer waits, and reports the deadline of the load at the limit.
   func boostCachedEvent(of load: ActiveLoad, until limit: Instant)
-}
-
-/// The cache, as `DeliveryCoordinator` sees it.
-@LoadingActor
-protocol DeliveryCache: AnyObject {
-  /// The largest body that the memory tier takes, in bytes.
-  var largestInMemory: Int64 { get }
-  /// Stores a response that was read from disk in the memory tier, unless it has been cleared since.
-  func promote(_ response: StoredResponse, bytes: [UInt8])
-  /// Records in the memory tier that the response has no file any more.
-  func removeFile(of response: StoredResponse)
-  /// Removes the entries of a key, one of whose files is damaged, from the memory tier.
-  func removeFromMemory(_ key: String)
 }

@@ -15,7 +15,7 @@ extension Loader {
     public var isPaused: Bool
     public var origins: [OriginState]
     public var originCounts: [OriginState.Health: Int]
-    public var counts: LoaderCounts
+    public var transfers: TransferCounts
     public var metrics: LoadMetrics
     /// The failures of loads, of prefetch items and of background revalidations, the most frequent kind first.
     public var failures: [FailureTable.Entry]
@@ -40,7 +40,7 @@ extension Loader {
           active: self.jobs.scheduler.activeCount, window: self.jobs.scheduler.transfers.window.size,
           isPaused: self.isPaused,
           origins: self.jobs.scheduler.originStates(atMost: 100, heldBack: self.heldBack),
-          originCounts: self.jobs.scheduler.originCounts, counts: self.counts,
+          originCounts: self.jobs.scheduler.originCounts, transfers: self.coordinator.transfers.counts,
           metrics: self.observation.metrics, failures: self.observation.failures.all,
           memory: self.cache.memory.counts, disk: disk,
           decoders: self.decoder.statistics, pixels: pixels))
@@ -274,8 +274,9 @@ extension DiskServices {
     report.describe(
       request, inMemory: [], inspect(request.key, partition, request.variant), in: self,
       by: CachePolicy(maxAge: maxAge))
-    let holder = tier?.assumeIsolated { $0.leaseHolder(of: request.sharedHash(in: partition)) }
-    if !report.isFresh, let holder, holder.isAlive { report.leaseHolder = holder.process }
+    if !report.isFresh {
+      report.leaseHolder = tier?.assumeIsolated { $0.leaseHolder(of: request.sharedHash(in: partition)) }
+    }
     return report
   }
 }

@@ -53,15 +53,15 @@ public final class Loader {
     self.storage = storage
     peers = PeerCoordinator(storage: storage)
     cache = CacheCoordinator(storage: storage, peers: peers, settings: settings)
-    decodes = DecodeCoordinator(decoder: decoder, storage: storage, maxPixels: settings.maxPixels)
-    deliveries = DeliveryCoordinator(storage: storage)
+    decodes = DecodeCoordinator(decoder: decoder, cache: cache, storage: storage, maxPixels: settings.maxPixels)
+    deliveries = DeliveryCoordinator(cache: cache, storage: storage)
     jobs = JobRegistry(loads: registry, limits: settings.limits)
     previews = PreviewCoordinator(decodes, jobs)
     coordinator = JobCoordinator(
       jobs: jobs, registry: registry, cache: cache, peers: peers, decodes: decodes, deliveries: deliveries,
       storage: storage, transport: transport, previews: previews, settings: settings)
     (cache.loader, coordinator.loader) = (self, self)
-    (decodes.client, decodes.cache, deliveries.client, deliveries.cache) = (deliveries, cache, self, cache)
+    (decodes.client, deliveries.client) = (deliveries, self)
     apply(settings)
     reattachPeers()
   }
@@ -75,13 +75,6 @@ public final class Loader {
   }
 
   public var decoder: any ImageDecoding { decodes.decoder }
-
-  /// Counters since the start.
-  public var counts: LoaderCounts {
-    var counts = observation.counts
-    counts.transfers = coordinator.transfers.counts
-    return counts
-  }
 
   // MARK: - Loads
 

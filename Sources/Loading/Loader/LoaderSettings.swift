@@ -28,15 +28,3 @@ public struct TransferCounts: Sendable {
   public var bytes: Int64 = 0
   public var busiestOrigins = BusiestOrigins()
 }
-
-/// Counters since the start, for `stats`.
-public struct LoaderCounts: Sendable {
-  public var transfers = TransferCounts()
-  public var memoryHits = 0
-  public var diskHits = 0
-  public var revalidated = 0
-  public var stale = 0
-  public var misses = 0
-  /// The bytes of images served from the cache, with or without a 304, and therefore not transferred.
-  public var bytesSaved: Int64 = 0
-}

@@ -1,4 +1,4 @@
-/// The durations of the loads that have ended, for metrics. Without background revalidations and robots.txt.
+/// The loads that have ended, counted and measured. Without background revalidations and robots.txt.
 public struct LoadMetrics: Sendable {
   /// The way in which a load ended.
   public enum Ending: Int, Sendable, CaseIterable {
@@ -18,6 +18,8 @@ public struct LoadMetrics: Sendable {
 
   private var totals = [DurationHistogram](repeating: DurationHistogram(), count: Ending.allCases.count)
   private var phases = [DurationHistogram](repeating: DurationHistogram(), count: LoadTimeline.Phase.allCases.count)
+  /// The bytes of images served from the cache, with or without a 304, and therefore not transferred.
+  public private(set) var bytesSaved: Int64 = 0
 
   init() {}
 
@@ -29,7 +31,9 @@ public struct LoadMetrics: Sendable {
 
   mutating func record(_ report: LoadReport) {
     guard report.requester.isCounted else { return }
-    totals[Ending(report.outcome).rawValue].add(microseconds: report.timeline.total)
+    let ending = Ending(report.outcome)
+    totals[ending.rawValue].add(microseconds: report.timeline.total)
+    if case .image(_, let byteCount) = report.outcome, ending != .miss { bytesSaved += byteCount }
     // A prefetch item that never became a load has no phases.
     guard report.load != nil else { return }
     report.timeline.forEachInterval { phase, start, end in
@@ -37,8 +41,11 @@ public struct LoadMetrics: Sendable {
     }
   }
 
-  /// Adds hits of the memory fast path, which measures no time.
-  mutating func add(fastHits number: Int) { totals[Ending.memory.rawValue].add(zeros: number) }
+  /// Adds a hit of the memory fast path, which measures no time.
+  mutating func addFastHit(byteCount: Int64) {
+    totals[Ending.memory.rawValue].add(microseconds: 0)
+    bytesSaved += byteCount
+  }
 }
 
 /// A histogram of durations with fixed buckets, for metrics. Adding a duration does not allocate.
@@ -69,7 +76,4 @@ public struct DurationHistogram: Sendable {
     counts[low] += 1
     sum &+= max(0, microseconds)
   }
-
-  /// Adds durations that were too short to be measured.
-  public mutating func add(zeros number: Int) { counts[0] += number }
 }

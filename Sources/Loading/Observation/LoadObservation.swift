@@ -5,27 +5,18 @@ internal import Platform
 ///
 /// `record` is called once for each of them. A hit that the memory fast path answered is no load and only counted.
 public struct LoadObservation: Sendable {
-  public private(set) var counts = LoaderCounts()
+  public private(set) var metrics = LoadMetrics()
   public private(set) var failures = FailureTable()
   var alarm = FailureAlarm(now: .now)
-  private var measured = LoadMetrics()
-
-  /// The metrics of all loads and of the hits of the memory fast path.
-  public var metrics: LoadMetrics {
-    var metrics = measured
-    metrics.add(fastHits: counts.memoryHits - measured[.memory].count)
-    return metrics
-  }
 
   /// - Parameter time: Unix seconds.
   mutating func record(_ report: LoadReport, at time: @autoclosure () -> Int) {
     // The loads that wait for a robots.txt tell of its failure.
     if report.requester == .permission { return }
-    measured.record(report)
+    metrics.record(report)
     switch report.outcome {
-    case .image(let status, let byteCount):
+    case .image:
       alarm.addSuccess()
-      if report.requester.isCounted { count(status, byteCount) }
     case .failure(let error):
       failures.add(error, url: report.url, at: time())
       alarm.add(error.kind, at: report.origin)
@@ -34,18 +25,7 @@ public struct LoadObservation: Sendable {
 
   mutating func recordMemoryHit(byteCount: Int64) {
     alarm.addSuccess()
-    count(.memory, byteCount)
-  }
-
-  private mutating func count(_ status: CacheStatus, _ byteCount: Int64) {
-    if status != .miss, status != .file { counts.bytesSaved += byteCount }
-    switch status {
-    case .miss, .file: counts.misses += 1
-    case .memory: counts.memoryHits += 1
-    case .disk: counts.diskHits += 1
-    case .revalidated: counts.revalidated += 1
-    case .stale: counts.stale += 1
-    }
+    metrics.addFastHit(byteCount: byteCount)
   }
 }
 

@@ -23,6 +23,26 @@ public struct LoadTimeline: Sendable {
     case decode
     /// The delivery of a path, of data or of a copy; also the storing of a transform's result.
     case deliver
+
+    /// The name of its member of `timing`.
+    public var member: StaticString {
+      switch self {
+      case .lookup: "lookupMs"
+      case .wait: "waitMs"
+      case .name: "dnsMs"
+      case .connect: "connectMs"
+      case .tls: "tlsMs"
+      case .request: "requestMs"
+      case .body: "bodyMs"
+      case .store: "storeMs"
+      case .decodeWait: "decodeWaitMs"
+      case .decode: "decodeMs"
+      case .deliver: "deliverMs"
+      }
+    }
+
+    /// The name in traces and metrics: that of the member without `Ms`.
+    public var name: String { String("\(member)".dropLast(2)) }
   }
 
   public let acceptedAt: Instant

@@ -157,7 +157,7 @@ extension Loader {
     return TraceSampler.Figures(
       waiting: jobs.scheduler.waiting.total, active: jobs.scheduler.activeCount,
       window: jobs.scheduler.transfers.window.size, received: coordinator.transfers.counts.bytes,
-      memoryHits: observation.counts.memoryHits, inMemory: memory.bytes, evicted: memory.evicted)
+      memoryHits: observation.metrics[.memory].count, inMemory: memory.bytes, evicted: memory.evicted)
   }
 
   /// Records the loads that have not ended, and the last counters, for a trace that is about to stop.

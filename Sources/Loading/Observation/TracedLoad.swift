@@ -120,24 +120,7 @@ extension LoadTimeline {
 }
 
 extension LoadTimeline.Phase {
-  /// The name in a trace, which is that of the member of `timing` without `Ms`.
-  var name: StaticString {
-    switch self {
-    case .lookup: "lookup"
-    case .wait: "wait"
-    case .name: "dns"
-    case .connect: "connect"
-    case .tls: "tls"
-    case .request: "request"
-    case .body: "body"
-    case .store: "store"
-    case .decodeWait: "decodeWait"
-    case .decode: "decode"
-    case .deliver: "deliver"
-    }
-  }
-
-  private static let labels = allCases.map { TraceLabel($0.name, "phase", color: $0.color) }
+  private static let labels = allCases.map { TraceLabel(text: $0.name, "phase", color: $0.color) }
 
   fileprivate var label: TraceLabel { Self.labels[rawValue] }
 

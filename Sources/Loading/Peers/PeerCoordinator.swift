@@ -1,4 +1,5 @@
 internal import HTTPTypes
+public import ImageCodec
 internal import ImageStore
 internal import Platform
 internal import Text
@@ -115,7 +116,7 @@ final class PeerCoordinator {
 
   /// The process that holds the lease on the transfer of an image: this one or a peer.
   func leaseHolder(of request: LoadRequest, in partition: String) -> Int? {
-    table.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition))) }
+    table.flatMap { $0.holder(of: $0.leaseRequest(request.sharedHash(in: partition)))?.process }
   }
 
   /// Sends a heartbeat if peers may be waiting for a lease of this worker. Returns when to call again.
@@ -164,4 +165,13 @@ extension LoadRequest {
     }
     return hash.value
   }
+}
+
+/// The workers of the cache directory share the number of decodes. Without a peer table, the worker has its own.
+extension DiskServices: SharedDecodes {
+  public func begin(_ count: Int, limit: Int) -> Bool {
+    tier?.peerTable?.beginDecode(count, limit: limit) ?? true
+  }
+
+  public func record(_ count: Int) { tier?.peerTable?.recordDecodes(count) }
 }

@@ -41,9 +41,7 @@ extension CacheCommand {
       let (order, isReversed) = (options.command.sort, options.command.reverse)
       let cache = try OpenCache(options, for: .reading)
       let now = time(nil)
-      let listing = try cache.perform { tier throws(StoreError) in
-        try EntryListing(of: tier, matching: filter, in: order, reversed: isReversed, now: now)
-      }
+      let listing = EntryListing(of: cache.tier, matching: filter, in: order, reversed: isReversed, now: now)
       var rest = options.command.limit > 0 ? options.command.limit : .max
       var sum = EntrySum()
       while rest > 0, let page = try cache.nextPage(of: listing) {

@@ -27,16 +27,15 @@ extension CacheCommand {
       var total = EntrySum()
       try output.writeText(table.header)
       for kind in UsageGroup.Kind.allCases {
-        var rest = kind == .host ? maxHosts : .max
-        var last: UsageGroup?
+        let groups = try cache.perform(with: summary) { summary throws(StoreError) in summary.groups(of: kind) }
         var others = EntrySum()
-        while case let page = try cache.groups(of: kind, after: last, in: summary), !page.isEmpty {
-          for group in page {
-            if kind == .kind { total += group.sum }
-            if rest > 0 { try output.write(group.sum, kind.rawValue, group.name) } else { others += group.sum }
-            rest -= min(rest, 1)
+        for (number, group) in groups.enumerated() {
+          if kind == .kind { total += group.sum }
+          if kind != .host || number < maxHosts {
+            try output.write(group.sum, kind.rawValue, group.name)
+          } else {
+            others += group.sum
           }
-          last = page.last
         }
         if others.entries > 0 { try output.writeText(row(others, "host", "(others; see --limit)")) }
       }
@@ -62,17 +61,9 @@ extension CacheCommand {
 extension OpenCache {
   /// The sums of all matching entries.
   fileprivate func summary(matching filter: ClearFilter, now: Int) throws(ExitError) -> UsageSummary {
-    let summary = try perform { tier throws(StoreError) in try UsageSummary(of: tier, matching: filter, now: now) }
+    let summary = UsageSummary(of: tier, matching: filter, now: now)
     while try perform(with: summary, { summary throws(StoreError) in try summary.step() }) {}
     return summary
-  }
-
-  fileprivate func groups(
-    of kind: UsageGroup.Kind, after last: UsageGroup?, in summary: UsageSummary
-  ) throws(ExitError) -> [UsageGroup] {
-    try perform(with: summary) { summary throws(StoreError) in
-      try summary.groups(of: kind, after: last, limit: 512)
-    }
   }
 }
 

@@ -66,9 +66,7 @@ private struct Verification {
 
   mutating func examineEntries(matching filter: ClearFilter) throws(ExitError) {
     let now = time(nil)
-    let listing = try cache.perform { tier throws(StoreError) in
-      try EntryListing(of: tier, matching: filter, in: .key, reversed: false, now: now)
-    }
+    let listing = EntryListing(of: cache.tier, matching: filter, in: .key, reversed: false, now: now)
     while let page = try cache.nextPage(of: listing) {
       for entry in page {
         let state = try cache.perform { tier throws(StoreError) in try tier.examine(entry) }

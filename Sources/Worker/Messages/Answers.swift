@@ -192,3 +192,30 @@ extension Session {
     if error.kind == .cancelled { counts.cancelled += 1 } else { counts.failed += 1 }
   }
 }
+
+/// The names of the events that a host can request.
+enum EventNames {
+  static let optional: [(name: String, event: LoadRequest.Events)] = [
+    ("started", .started), ("progress", .progress), ("retrying", .retrying), ("cached", .cached),
+    ("preview", .preview),
+  ]
+
+  static let ofLoad = optional.map(\.name)
+
+  /// Events for the outcome of each item, which only a prefetch sends.
+  static let prefetchOnly = ["completed", "failed"]
+
+  /// The names of all events.
+  static let all = ofLoad + prefetchOnly
+
+  /// The end of a sentence that begins with the name if it is refused, or nil.
+  static func check(_ name: String) -> String? {
+    ofLoad.contains(name) ? nil : "must be one of \(ofLoad.joined(separator: ", "))"
+  }
+
+  static func events(_ names: [String]) -> LoadRequest.Events {
+    names.reduce(into: []) { events, name in
+      if let event = optional.first(where: { $0.name == name })?.event { events.insert(event) }
+    }
+  }
+}

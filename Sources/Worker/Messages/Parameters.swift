@@ -124,17 +124,15 @@ struct Parameters {
     }
   }
 
-  /// The elements of an array of one or more of these names.
-  func names(_ name: String, among known: [String]) throws(RPCError) -> [String]? {
+  /// The elements of an array of one or more of these names, or of any number of them.
+  func names(_ name: String, among known: [String], mayBeNone: Bool = false) throws(RPCError) -> [String]? {
     guard let value = value(name) else { return nil }
-    let refusal = refusal(of: name, "must be an array of one or more of \(known.joined(separator: ", "))")
-    guard case .array(let elements) = value, !elements.isEmpty else { throw refusal }
-    var names: [String] = []
-    for element in elements {
-      guard case .string(let name) = element, known.contains(name) else { throw refusal }
-      names.append(name)
+    if case .array(let elements) = value, mayBeNone || !elements.isEmpty {
+      let names = elements.compactMap { if case .string(let name) = $0, known.contains(name) { name } else { nil } }
+      if names.count == elements.count { return names }
     }
-    return names
+    let number = mayBeNone ? "any" : "one or more"
+    throw refusal(of: name, "must be an array of \(number) of \(known.joined(separator: ", "))")
   }
 
   func milliseconds(_ name: String) throws(RPCError) -> Duration? {
@@ -149,20 +147,24 @@ struct Parameters {
   func choice<Choice: RawRepresentable & CaseIterable>(
     _ name: String, _: Choice.Type = Choice.self
   ) throws(RPCError) -> Choice? where Choice.RawValue == String {
-    try choice(name) { $0.rawValue }
+    try choice(name, of: Array(Choice.allCases))
   }
 
-  /// The case that `naming` gives the name that the member has.
-  func choice<Choice: CaseIterable>(
-    _ name: String, naming: (Choice) -> String
-  ) throws(RPCError) -> Choice? {
+  /// The one of these cases whose raw value the member has.
+  func choice<Choice: RawRepresentable>(
+    _ name: String, of cases: @autoclosure () -> [Choice]
+  ) throws(RPCError) -> Choice? where Choice.RawValue == String {
+    try choice(name, named: cases().map { ($0.rawValue, $0) })
+  }
+
+  /// The value with the name that the member has.
+  func choice<Value>(_ name: String, named values: @autoclosure () -> [(String, Value)]) throws(RPCError) -> Value? {
     guard let value = value(name) else { return nil }
-    if case .string(let text) = value, let choice = Choice.allCases.first(where: { naming($0).hasSameBytes(as: text) })
-    {
-      return choice
+    let values = values()
+    if case .string(let text) = value, let found = values.first(where: { $0.0.hasSameBytes(as: text) }) {
+      return found.1
     }
-    let names = Choice.allCases.map(naming).joined(separator: ", ")
-    throw refusal(of: name, "must be one of \(names)")
+    throw refusal(of: name, "must be one of \(values.map(\.0).joined(separator: ", "))")
   }
 
   /// The name of the only one of these members that is present.

@@ -100,7 +100,7 @@ extension Session {
     } else {
       content = .bytes(try params.base64("data") ?? [])
     }
-    request.delivery = try params.choice("deliver", StoreDelivery.self) == StoreDelivery.none ? .none : .path
+    request.delivery = try params.choice("deliver", of: [.path, LoadRequest.Delivery.none]) ?? .path
     let url = params.has("url") ? request.url : nil
     loader.put(content, as: request) { [weak self] result in
       switch result {
@@ -109,11 +109,6 @@ extension Session {
       }
     }
   }
-}
-
-/// The values of `deliver` of `store`.
-private enum StoreDelivery: String, CaseIterable {
-  case path, none
 }
 
 extension ClearFilter {

@@ -173,18 +173,18 @@ extension JSONWriter {
       writer.member("unanswered", resolver.unanswered)
     }
     object("transfers") { writer in
-      writer.member("started", statistics.counts.transfers.started)
-      writer.member("succeeded", statistics.counts.transfers.succeeded)
-      writer.member("failed", statistics.counts.transfers.failed)
-      writer.member("bytes", statistics.counts.transfers.bytes)
+      writer.member("started", statistics.transfers.started)
+      writer.member("succeeded", statistics.transfers.succeeded)
+      writer.member("failed", statistics.transfers.failed)
+      writer.member("bytes", statistics.transfers.bytes)
     }
     object("cache") { writer in
-      writer.member("memoryHits", statistics.counts.memoryHits)
-      writer.member("diskHits", statistics.counts.diskHits)
-      writer.member("revalidated", statistics.counts.revalidated)
-      writer.member("stale", statistics.counts.stale)
-      writer.member("misses", statistics.counts.misses)
-      writer.member("bytesSaved", statistics.counts.bytesSaved)
+      writer.member("memoryHits", statistics.metrics[.memory].count)
+      writer.member("diskHits", statistics.metrics[.disk].count)
+      writer.member("revalidated", statistics.metrics[.revalidated].count)
+      writer.member("stale", statistics.metrics[.stale].count)
+      writer.member("misses", statistics.metrics[.miss].count)
+      writer.member("bytesSaved", statistics.metrics.bytesSaved)
     }
     array("failures") { writer in
       for entry in statistics.failures { writer.value(of: entry) }

@@ -61,7 +61,7 @@ enum LoadParameters {
     request.group = try params.label("group")
     request.slot = try params.label("slot")
     request.cacheMode = try params.choice("cache") ?? .default
-    if let places = try params.choice("store", StorePlaces.self) { request.store = places.places }
+    if let tiers = try tiers(params) { request.store = tiers }
     request.delivery = try params.choice("deliver") ?? .path
     request.saveTo = try saveTo(params)
     request.validation = try params.choice("validate") ?? .header
@@ -82,7 +82,9 @@ enum LoadParameters {
       wantsPlaceholder: try params.flag("placeholder") ?? false, checks: request.validation == .decode,
       facts: try facts(params, into: &request), isolation: try isolation(params, request.group),
       outputs: outputs ?? (request.isProcess ? [] : nil))
-    if params.has("events") { request.events = try events(params) }
+    if let names = try params.names("events", among: EventNames.ofLoad, mayBeNone: true) {
+      request.events = EventNames.events(names)
+    }
     if let timeout = try params.milliseconds("timeoutMs") { request.timeout = timeout.limit }
     if let deadline = try params.milliseconds("deadlineMs") { request.deadline = deadline == .zero ? nil : deadline }
     if let retries = try params.integer("retries", in: 0...100) { request.retries = Int(retries) }
@@ -107,19 +109,13 @@ enum LoadParameters {
     request.delivery = .none
   }
 
-  private enum Isolate: String, CaseIterable {
-    case image, tenant, none
-  }
-
   private static func isolation(_ params: Parameters, _ group: String?) throws(RPCError) -> DecodeTask.Isolation? {
-    switch try params.choice("isolate", Isolate.self) {
-    case .image: return .image
-    case Isolate.none?: return DecodeTask.Isolation.none
-    case .tenant:
-      guard let group else { throw params.refusal(of: "isolate", "must not be tenant without group, which names it") }
-      return .tenant(group)
-    case nil: return nil
-    }
+    let isolation: DecodeTask.Isolation?? = try params.choice(
+      "isolate",
+      named: [("image", .image), ("tenant", group.map { .tenant($0) }), ("none", DecodeTask.Isolation.none)])
+    guard let isolation else { return nil }
+    guard let isolation else { throw params.refusal(of: "isolate", "must not be tenant without group, which names it") }
+    return isolation
   }
 
   /// A request for a URL with the defaults of the options.
@@ -149,7 +145,7 @@ enum LoadParameters {
   }
 
   static func priority(_ params: Parameters) throws(RPCError) -> Priority? {
-    try params.choice("priority") { $0.name }
+    try params.choice("priority", named: Priority.allCases.map { ($0.name, $0) })
   }
 
   /// The fields of `headers`, which replace the options' fields of the same names.
@@ -184,29 +180,6 @@ enum LoadParameters {
     return path
   }
 
-  private static func events(_ params: Parameters) throws(RPCError) -> LoadRequest.Events {
-    EventNames.events(try eventNames(params) { EventNames.check($0) })
-  }
-
-  static func eventNames(
-    _ params: Parameters, check: (String) -> String?
-  ) throws(RPCError) -> [String] {
-    guard case .array(let elements)? = params.value("events") else {
-      throw params.refusal(of: "events", "must be an array")
-    }
-    var names: [String] = []
-    for element in elements {
-      guard case .string(let name) = element else {
-        throw params.refusal(of: "events", "must be an array of strings")
-      }
-      if let problem = check(name) {
-        throw .invalidParams(member: "events", "an event \(problem) (given: \"\(name)\")")
-      }
-      names.append(name)
-    }
-    return names
-  }
-
   /// Returns the facts that a decoder computes, and notes the one that is already known.
   private static func facts(_ params: Parameters, into request: inout LoadRequest) throws(RPCError) -> FactSet {
     let known = "digest"
@@ -228,18 +201,8 @@ enum LoadParameters {
     return digest
   }
 
-  /// The values of `store`.
-  private enum StorePlaces: String, CaseIterable {
-    case all, memory, disk, none
-
-    var places: LoadRequest.Tiers {
-      switch self {
-      case .all: .all
-      case .memory: .memory
-      case .disk: .disk
-      case .none: []
-      }
-    }
+  private static func tiers(_ params: Parameters) throws(RPCError) -> LoadRequest.Tiers? {
+    try params.choice("store", named: [("all", .all), ("memory", .memory), ("disk", .disk), ("none", [])])
   }
 }
 
@@ -249,5 +212,29 @@ extension [UInt8] {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
     self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+  }
+}
+
+/// The properties that an image must have (`want`).
+enum WantParameters {
+  private static let known = [
+    "minWidth", "minHeight", "maxWidth", "maxHeight", "maxPixels", "maxFrames", "maxAspectRatio", "formats",
+  ]
+
+  static func read(_ params: Parameters) throws(RPCError) -> WantedImage? {
+    guard let params = try params.object("want", known: known) else { return nil }
+    return WantedImage(
+      minWidth: try count("minWidth", params), minHeight: try count("minHeight", params),
+      maxWidth: try count("maxWidth", params), maxHeight: try count("maxHeight", params),
+      maxPixels: try count("maxPixels", params, max: 1 << 53 - 1), maxFrames: try count("maxFrames", params),
+      maxAspectRatio: try params.number("maxAspectRatio", in: 1...1_000_000),
+      formats: try params.names("formats", among: ImageFormat.allCases.map(\.rawValue))?
+        .compactMap { ImageFormat(rawValue: $0) })
+  }
+
+  private static func count(
+    _ name: String, _ params: Parameters, max: Int64 = Int64(Int32.max)
+  ) throws(RPCError) -> Int? {
+    try params.integer(name, in: 1...max).map(Int.init)
   }
 }

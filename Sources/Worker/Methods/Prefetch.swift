@@ -15,11 +15,7 @@ extension Session {
     let want = try WantParameters.read(params)
     let processing = DecodePlan.asked(transform: try TransformParameters.read(params))
     let events =
-      params.has("events")
-      ? try LoadParameters.eventNames(params) { name in
-        name == "progress" || EventNames.prefetchOnly.contains(name)
-          ? nil : "must be one of progress, \(EventNames.prefetchOnly.joined(separator: ", "))"
-      } : options.events
+      try params.names("events", among: ["progress"] + EventNames.prefetchOnly, mayBeNone: true) ?? options.events
     var requests: [LoadRequest] = []
     var refused: [(url: String, error: LoadError)] = []
     requests.reserveCapacity(elements.count)

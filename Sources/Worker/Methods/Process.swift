@@ -19,16 +19,12 @@ enum ProcessParameters {
   static func request(_ params: Parameters, number: Int, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest {
     var request = defaults.request(url: "", source: try content(params, defaults), key: "process:\(number)")
     request.isProcess = true
-    _ = try params.choice("validate", Validation.self)
+    // They are fewer than those of `load`.
+    _ = try params.choice("validate", of: [LoadRequest.Validation.header, .decode])
     try LoadParameters.read(params, defaults, into: &request)
     (request.cacheMode, request.store, request.delivery) = (.noStore, [], .none)
     (request.fields, request.events) = (LoadHeaders(), [])
     return request
-  }
-
-  /// The values of `validate`, which are fewer than those of `load`.
-  private enum Validation: String, CaseIterable {
-    case header, decode
   }
 
   private static func content(_ params: Parameters, _ defaults: LoadDefaults) throws(RPCError) -> LoadRequest.Source {
@@ -167,19 +163,10 @@ enum OutputParameters {
       rendition.minQuality = minQuality
     }
     let saveTo = try LoadParameters.saveTo(params)
-    let delivery: LoadRequest.Delivery =
-      switch try params.choice("deliver", OutputDeliver.self) {
-      case .path: .path
-      case .data: .data
-      case OutputDeliver.none?: .none
-      case nil: saveTo == nil ? .path : .none
-      }
+    let delivery = try params.choice("deliver", of: [.path, .data, LoadRequest.Delivery.none])
     return OutputOrder(
-      name: name, rendition: rendition, delivery: delivery, saveTo: saveTo, mode: try mode(params, saveTo))
-  }
-
-  private enum OutputDeliver: String, CaseIterable {
-    case path, data, none
+      name: name, rendition: rendition, delivery: delivery ?? (saveTo == nil ? .path : .none), saveTo: saveTo,
+      mode: try mode(params, saveTo))
   }
 
   private static func mode(_ params: Parameters, _ saveTo: String?) throws(RPCError) -> UInt16? {

@@ -14,17 +14,12 @@ extension Session {
     case on(TraceRecorder)
   }
 
-  private enum TraceAction: String, CaseIterable { case start, stop }
-
   /// Starts or stops a trace.
   func trace(_ params: Parameters, _ token: RequestToken) throws(RPCError) {
-    guard let action = try params.choice("action", TraceAction.self) else {
+    guard let starts = try params.choice("action", named: [("start", true), ("stop", false)]) else {
       throw params.refusal(of: "action", "must be given: start or stop")
     }
-    switch action {
-    case .start: try startTrace(params, token)
-    case .stop: try stopTrace(params, token)
-    }
+    if starts { try startTrace(params, token) } else { try stopTrace(params, token) }
   }
 
   private func startTrace(_ params: Parameters, _ token: RequestToken) throws(RPCError) {

@@ -16,9 +16,9 @@ enum TransformParameters {
     transform.height = try params.integer("height", in: Transform.sides)
     transform.fit = try fit(params, transform)
     transform.enlarge = try params.flag("enlarge") ?? false
-    transform.isOriented = try params.choice("rotate", Rotation.self) != Rotation.none
+    transform.isOriented = try params.choice("rotate", named: [("auto", true), ("none", false)]) ?? true
     try readCrop(params, into: &transform)
-    transform.format = try params.choice("format", Format.self)?.format
+    transform.format = try params.choice("format", named: formats) ?? nil
     transform.quality = try params.integer("quality", in: Transform.qualities)
     transform.frames = try params.choice("frames") ?? transform.frames
     if transform.frames == .all, let format = transform.format, ![.webp, .gif].contains(format) {
@@ -59,8 +59,9 @@ enum TransformParameters {
     switch params.value("crop") {
     case nil: return
     case .string:
-      guard let focus = try? params.choice("crop", AutomaticFocus.self) else { throw forms }
-      transform.focus = focus == .entropy ? .entropy : .attention
+      let named: [(String, Transform.Focus)] = [("attention", .attention), ("entropy", .entropy)]
+      guard let focus = try? params.choice("crop", named: named) else { throw forms }
+      transform.focus = focus
     case .object(let object) where !object.members.contains { ["width", "height"].contains($0.name) }:
       guard let point = try params.object("crop", known: ["x", "y", "width", "height"]) else { return }
       transform.focus = .point(x: try fraction(point, "x"), y: try fraction(point, "y"))
@@ -99,15 +100,8 @@ enum TransformParameters {
     return color
   }
 
-  private enum AutomaticFocus: String, CaseIterable { case attention, entropy }
-
-  private enum Rotation: String, CaseIterable { case auto, none }
-
-  private enum Format: String, CaseIterable {
-    case keep, jpeg, png, webp, avif, gif, jxl
-
-    var format: ImageFormat? { ImageFormat(rawValue: rawValue) }
-  }
+  private static let formats: [(String, ImageFormat?)] =
+    [("keep", nil)] + [ImageFormat.jpeg, .png, .webp, .avif, .gif, .jxl].map { ($0.rawValue, $0) }
 }
 
 extension Parameters {

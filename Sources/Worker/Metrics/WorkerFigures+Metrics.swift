@@ -39,7 +39,7 @@ extension WorkerFigures {
   }
 
   private var transferFamilies: [MetricFamily] {
-    let transfers = loader.counts.transfers
+    let transfers = loader.transfers
     let (shown, other) = (transfers.busiestOrigins.shown, transfers.busiestOrigins.other)
     let origins = shown.map { ($0.origin.description, $0.counts) } + [("other", other)]
     return [
@@ -80,7 +80,7 @@ extension WorkerFigures {
     let (memory, disk) = (loader.memory, loader.disk)
     return [
       MetricFamily(
-        "imageworker_saved_bytes", .counter, "Bytes of images that came from the cache.", loader.counts.bytesSaved),
+        "imageworker_saved_bytes", .counter, "Bytes of images that came from the cache.", loader.metrics.bytesSaved),
       MetricFamily("imageworker_memory_tier_entries", .gauge, "Images in the memory tier.", memory.entries),
       MetricFamily("imageworker_memory_tier_bytes", .gauge, "Bytes of the images in the memory tier.", memory.bytes),
       MetricFamily("imageworker_memory_tier_limit_bytes", .gauge, "The option memory-limit.", memory.limit),
@@ -172,7 +172,7 @@ extension Loader.Statistics {
         "imageworker_load_phase_duration_seconds", .histogram,
         "Times of the phases of loads, which add up to the duration of the load.",
         LoadTimeline.Phase.allCases.map {
-          MetricFamily.Sample(labels: [("phase", String("\($0.wireName)".dropLast(2)))], value: .histogram(metrics[$0]))
+          MetricFamily.Sample(labels: [("phase", $0.name)], value: .histogram(metrics[$0]))
         }),
       MetricFamily(
         "imageworker_load_failures", .counter,

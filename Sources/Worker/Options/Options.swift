@@ -43,9 +43,9 @@ public struct Options: Sendable {
   public var decodeMemory: Int64 = 2 << 30
   /// Percent of the file system.
   public var minFree = 5
-  var verify = VerifyMode.random
+  var verify = DiskTier.Verification.random
   var resolver = NameResolver.cAres
-  var network = NetworkMode.any
+  var network = NetworkPolicy.any
   var robots = RobotsMode.ignore
   public var proxy: String?
   public var userAgent = "ImageWorker/\(Version.current)"
@@ -73,8 +73,6 @@ public struct Options: Sendable {
 
   public init() {}
 
-  enum VerifyMode: String, CaseIterable { case random, always, never }
-  enum NetworkMode: String, CaseIterable { case any, `public` }
   enum RobotsMode: String, CaseIterable { case obey, ignore }
   /// Whether the worker finishes or cancels unanswered requests before it ends.
   enum EndMode: String, CaseIterable { case drain, cancel }

@@ -1,3 +1,4 @@
+internal import CSystem
 internal import HTTPTransport
 internal import ImageCodec
 internal import ImageStore
@@ -148,4 +149,47 @@ private enum OutputMarks {
   /// At this amount no more requests are read. Far above `transfersWait`, so that a host can write all its requests
   /// before it reads the answers.
   static let requestsWait = 32 << 20
+}
+
+/// The program `imageworker`. Returns its exit status (sysexits.h).
+@c(imageworker_main)
+public func imageworkerMain(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+  do throws(OptionError) {
+    switch try Options.parse(commandLine(count, arguments)) {
+    case .help: return printOutput(Options.help) ? 0 : EX_IOERR
+    case .version: return printOutput("imageworker \(Version.current)\n") ? 0 : EX_IOERR
+    case .describe: return printOutput(ProtocolDocument.text) ? 0 : EX_IOERR
+    // `_exit`, because exit handlers would run while other threads are still running. All output has been written.
+    case .cache(let arguments): _exit(runCacheCommand(arguments))
+    case .selfTest(let options): _exit(selfTest(options))
+    case .run(let options): _exit(run(options))
+    }
+  } catch {
+    printStartError(error)
+    return EX_USAGE
+  }
+}
+
+/// The standard streams of the process, protected from libraries that write to descriptor 1.
+struct StandardStreams {
+  /// A duplicate of standard output. Descriptor 1 itself is redirected to standard error, so that the output of a
+  /// library cannot corrupt the protocol.
+  let output: Int32
+  /// The name of the stream that a worker cannot do without and that is closed; nil if there is none.
+  let closed: String?
+
+  /// Must be called before the process starts a thread or uses a library.
+  static func take() -> StandardStreams {
+    signal(SIGPIPE, SIG_IGN)
+    // A write beyond `ulimit -f` then fails with EFBIG.
+    signal(SIGXFSZ, SIG_IGN)
+    // The next file that is opened would get the number of a closed stream.
+    let closed = (STDIN_FILENO...STDERR_FILENO).filter { fcntl($0, F_GETFD) < 0 }
+    for _ in closed { _ = csystem_open_empty() }
+    let output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+    precondition(output >= 0, "standard output cannot be duplicated")
+    dup2(STDERR_FILENO, STDOUT_FILENO)
+    let needed = [STDIN_FILENO: "standard input", STDOUT_FILENO: "standard output"]
+    return StandardStreams(output: output, closed: closed.first.flatMap { needed[$0] })
+  }
 }

@@ -174,7 +174,7 @@ final class Session {
     // With the new options the same requests may succeed.
     if changesRequests { _ = loader.clearFailures() }
     log.configure(level: new.logLevel, format: new.logFormat)
-    let (limit, minFree, verify) = (new.diskLimit, new.minFreeFraction, new.verification)
+    let (limit, minFree, verify) = (new.diskLimit, new.minFreeFraction, new.verify)
     if let tier = storage.tier {
       storage.executor.run {
         tier.assumeIsolated { tier in

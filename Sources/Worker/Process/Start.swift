@@ -44,13 +44,13 @@ func openStorage(_ options: Options, _ log: Log) throws(ExitError) -> DiskServic
   if options.diskLimit > 0 {
     tier = DiskTier(
       directory: directory, namespace: options.cacheNamespace, limit: options.diskLimit,
-      minFreeFraction: options.minFreeFraction, verify: options.verification, executor: executor,
+      minFreeFraction: options.minFreeFraction, verify: options.verify, executor: executor,
       onWarning: warn)
   }
   let readOnly = options.readOnlyCaches.map { directory in
     DiskTier(
       directory: CacheDirectory.absolute(directory), namespace: options.cacheNamespace, limit: .max,
-      verify: options.verification, mode: .readOnly, executor: executor, onWarning: warn)
+      verify: options.verify, mode: .readOnly, executor: executor, onWarning: warn)
   }
   let storage = DiskServices(
     directory: directory, executor: executor, tier: tier, readOnlyTiers: readOnly,

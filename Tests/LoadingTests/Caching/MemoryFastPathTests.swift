@@ -25,7 +25,7 @@ struct MemoryFastPathTests {
     #expect(image.content.byteCount == Int64(Scene.image.count))
     #expect(try Data(contentsOf: URL(filePath: #require(image.path))) == Data(Scene.image))
     #expect(await scene.isIdle)
-    #expect(await scene.loader.counts.memoryHits == 1)
+    #expect(await scene.loader.observation.metrics[.memory].count == 1)
     gate.open()
   }
 
@@ -91,7 +91,7 @@ struct MemoryFastPathTests {
     let scene = try await warmScene()
     let (name, change) = Self.changes[number]
     #expect(await scene.serveFromMemory(change) == nil, "\(name)")
-    #expect(await scene.loader.counts.memoryHits == 0, "\(name)")
+    #expect(await scene.loader.observation.metrics[.memory].count == 0, "\(name)")
   }
 
   @Test func `a response that a lower max-age made stale is left to a load`() async throws {

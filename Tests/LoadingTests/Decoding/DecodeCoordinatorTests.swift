@@ -23,7 +23,8 @@ struct DecodeCoordinatorTests {
     #expect(bench.events(2) == ["1 answer: miss", "2 answer: miss"])
     own.then(ScriptedDecoder.succeed(own.task))
     #expect(bench.events(3).last == "3 answer: miss")
-    #expect(await bench.client.remembered == [Ask.small().canonical, Ask.small(9).canonical])
+    #expect(await bench.inMemory(Ask.small().canonical).count == 1)
+    #expect(await bench.inMemory(Ask.small(9).canonical).count == 1)
     #expect(await bench.isIdle)
   }
 
@@ -43,7 +44,9 @@ struct DecodeCoordinatorTests {
 
   @Test func `a variant in memory is delivered without a decode`() async throws {
     let bench = try await Bench()
-    await { @LoadingActor in bench.client.variant = Scene.candidate }()
+    var variant = Scene.response
+    variant.variant = Ask.small().canonical
+    await bench.remember(variant)
     await bench.process(1, Ask.for(Ask.small()), at: .cachedEvent)
     #expect(bench.events(1) == ["delivered to 1 cachedEvent"])
     #expect(bench.decoder.orderCount == 0)
@@ -52,10 +55,11 @@ struct DecodeCoordinatorTests {
 
   @Test func `a check is noted in the cache, and its load goes on`() async throws {
     let bench = try await Bench()
+    await bench.remember(Scene.response)
     await bench.process(1, Ask.for(checks: true))
     bench.decoder.answer()
     #expect(bench.events(1) == ["delivered to 1 answer"])
-    #expect(await bench.client.noted.map(\.isChecked) == [true])
+    #expect(await bench.inMemory().map(\.metadata?.isChecked) == [true])
     #expect(await bench.isIdle)
   }
 
@@ -96,13 +100,14 @@ struct DecodeCoordinatorTests {
     let bench = try await Bench()
     var candidate = try bench.disk.storeImage()
     if isLostEarly { candidate.response.id += 1 }
+    await bench.remember(candidate.response)
     let gate = bench.disk.closeGate()
     await bench.process(1, Ask.for(Ask.small()), from: candidate)
     await bench.process(1, Ask.for(Ask.small()), from: candidate, at: .cachedEvent)
     gate.open()
     if !isLostEarly { bench.decoder.answer { _ in .failure(.io("no such file")) } }
     #expect(bench.events(2) == ["1 cachedEvent: io", "lost for 1 answer"])
-    #expect(await bench.client.withoutFile == 1)
+    #expect(await bench.inMemory().map(\.isOnDisk) == [false])
     await bench.process(1, Ask.for(Ask.small()), from: candidate)
     if !isLostEarly { bench.decoder.answer { _ in .failure(.io("no such file")) } }
     #expect(bench.events(3).last == "1 answer: io")
@@ -218,10 +223,10 @@ struct DecodeCoordinatorTests {
     let after = bench.decoder.next()
     before.then(ScriptedDecoder.succeed(before.task))
     #expect(bench.events(2) == ["1 answer: miss", "2 answer: miss"])
-    #expect(await bench.client.remembered.isEmpty)
+    #expect(await bench.inMemory(Ask.small().canonical).isEmpty)
     after.then(ScriptedDecoder.succeed(after.task))
     #expect(bench.events(3).last == "3 answer: miss")
-    #expect(await bench.client.remembered == [Ask.small().canonical])
+    #expect(await bench.inMemory(Ask.small().canonical).count == 1)
     #expect(await bench.isIdle)
   }
 }
@@ -237,9 +242,10 @@ private final class Bench: Sendable {
     let disk = try DiskFixture()
     self.disk = disk
     (client, decodes) = await { @LoadingActor [decoder] in
-      let decodes = DecodeCoordinator(decoder: decoder, storage: disk.storage, maxPixels: 1000)
+      let decodes = DecodeCoordinator(
+        decoder: decoder, cache: disk.makeCache(), storage: disk.storage, maxPixels: 1000)
       let client = Client(decodes)
-      (decodes.client, decodes.cache) = (client, client)
+      decodes.client = client
       return (client, decodes)
     }()
   }
@@ -255,6 +261,13 @@ private final class Bench: Sendable {
     decodes.process(candidate, for: load, step, as: status, at: stage, isUrgent: false)
   }
 
+  @LoadingActor func remember(_ response: StoredResponse) { decodes.cache.remember(response, Scene.image) }
+
+  /// The responses of a variant of `Scene.response` in the memory tier.
+  @LoadingActor func inMemory(_ variant: String = "") -> [StoredResponse] {
+    decodes.cache.memory.peek(at: "a", variant: variant).map(\.response)
+  }
+
   @LoadingActor func leave(_ number: Int32) { client.end(LoadID(number)) }
 
   /// Waits until the client has been called so many times, and returns the calls.
@@ -264,15 +277,10 @@ private final class Bench: Sendable {
 }
 
 @LoadingActor
-private final class Client: DecodeClient, DecodeCache {
+private final class Client: DecodeClient {
   nonisolated let told = Promise<String>()
-  var variant: Candidate?
   /// Whether an image may be transferred again.
   var mayTransfer = false
-  private(set) var noted: [DecodeMetadata] = []
-  /// The variants stored in memory.
-  private(set) var remembered: [String] = []
-  private(set) var withoutFile = 0
   private let decodes: DecodeCoordinator
   private var loads: [LoadID: ActiveLoad] = [:]
 
@@ -319,19 +327,5 @@ private final class Client: DecodeClient, DecodeCache {
   func deadlinePassed(for load: ActiveLoad) {
     tell("deadline of \(load.id.slot)")
     end(load.id)
-  }
-
-  // MARK: - DecodeCache
-
-  let clearCount: UInt64 = 0
-  let largestInMemory: Int64 = 1 << 20
-  func variantInMemory(of original: Candidate, named name: String) -> Candidate? { variant }
-  func updateMetadata(of candidate: Candidate) { candidate.response.metadata.map { noted.append($0) } }
-  func removeFile(of response: StoredResponse) { withoutFile += 1 }
-  func applyPeerInvalidations() {}
-  func mark(_ candidate: inout Candidate) {}
-  func remember(_ response: StoredResponse, _ bytes: [UInt8]?) -> Bool {
-    remembered.append(response.variant)
-    return true
   }
 }

@@ -31,7 +31,8 @@ struct DeliveryCoordinatorTests {
     let bench = try await Bench()
     let stored = try bench.disk.storeImage()
     await bench.deliver(stored, to: 1) { $0.store = store }
-    #expect(bench.events(store == .all ? 2 : 1) == (store == .all ? ["promoted a"] : []) + ["1 ended: disk"])
+    #expect(bench.events(1) == ["1 ended: disk"])
+    #expect(await bench.inMemory.map(\.id) == (store == .all ? [stored.response.id] : []))
     #expect(await bench.client.image?.path == bench.disk.tier.absolutePath(of: stored.response))
     #expect(await bench.isIdle)
   }
@@ -40,8 +41,10 @@ struct DeliveryCoordinatorTests {
     let bench = try await Bench()
     let stored = try bench.disk.storeImage()
     try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
+    await bench.remember(stored.response)
     await bench.deliver(stored, to: 1)
-    #expect(bench.events(2) == ["removed a", "1 joins"])
+    #expect(bench.events(1) == ["1 joins"])
+    #expect(await bench.inMemory.isEmpty)
     #expect(await bench.client.load(LoadID(1)).bypassesCache)
   }
 
@@ -50,8 +53,10 @@ struct DeliveryCoordinatorTests {
     var stored = try bench.disk.storeImage()
     try FileManager.default.removeItem(atPath: bench.disk.tier.absolutePath(of: stored.response))
     (stored.bytes, stored.location) = (Scene.image, .memory)
+    await bench.remember(stored.response)
     await bench.deliver(stored, to: 1)
-    #expect(bench.events(2) == ["no file of a", "1 ended: memory"])
+    #expect(bench.events(1) == ["1 ended: memory"])
+    #expect(await bench.inMemory.map(\.isOnDisk) == [false])
     let path = try #require(await bench.client.image?.path)
     #expect(try Data(contentsOf: URL(filePath: path)) == Data(Scene.image))
   }
@@ -87,7 +92,7 @@ struct DeliveryCoordinatorTests {
     await bench.answer(1)
     #expect(bench.told == ["1 leaves its job", "the event of 1 is urgent"])
     gate.open()
-    #expect(bench.events(5).suffix(3) == ["promoted a", "1 shows disk", "1 ended: http"])
+    #expect(bench.events(4).suffix(2) == ["1 shows disk", "1 ended: http"])
     #expect(await bench.isIdle)
   }
 
@@ -165,7 +170,7 @@ struct DeliveryCoordinatorTests {
     #expect(bench.told.isEmpty)
     await bench.cancel(1)
     await { @LoadingActor in bench.deliveries.isOutputBlocked = false }()
-    #expect(bench.events(3) == ["1 ended: cancelled", "promoted a", "2 ended: disk"])
+    #expect(bench.events(2) == ["1 ended: cancelled", "2 ended: disk"])
     #expect(await bench.isIdle)
   }
 }
@@ -174,16 +179,18 @@ struct DeliveryCoordinatorTests {
 private final class Bench: Sendable {
   let disk: DiskFixture
   let client: Client
+  let cache: CacheCoordinator
   let deliveries: DeliveryCoordinator
 
   init() async throws {
     let disk = try DiskFixture()
     self.disk = disk
-    (client, deliveries) = await { @LoadingActor in
-      let deliveries = DeliveryCoordinator(storage: disk.storage)
+    (client, cache, deliveries) = await { @LoadingActor in
+      let cache = disk.makeCache()
+      let deliveries = DeliveryCoordinator(cache: cache, storage: disk.storage)
       let client = Client(deliveries)
-      (deliveries.client, deliveries.cache) = (client, client)
-      return (client, deliveries)
+      deliveries.client = client
+      return (client, cache, deliveries)
     }()
   }
 
@@ -209,6 +216,11 @@ private final class Bench: Sendable {
     client.end(client.load(LoadID(number)), .failure(LoadError(.cancelled, "")))
   }
 
+  @LoadingActor func remember(_ response: StoredResponse) { cache.remember(response, Scene.image) }
+
+  /// The responses of `a` in the memory tier.
+  @LoadingActor var inMemory: [StoredResponse] { cache.memory.peek(at: "a").map(\.response) }
+
   var told: [String] { client.told.all }
 
   /// Waits until the client has been called so many times, and returns the calls.
@@ -218,7 +230,7 @@ private final class Bench: Sendable {
 }
 
 @LoadingActor
-private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
+private final class Client: DeliveryClient, LoadObserver {
   nonisolated let told = Promise<String>()
   /// The last image that ended a load.
   private(set) var image: LoadedImage?
@@ -271,11 +283,4 @@ private final class Client: DeliveryClient, DeliveryCache, LoadObserver {
   func boostCachedEvent(of load: ActiveLoad, until limit: Instant) {
     tell("the event of \(load.id.slot) is urgent")
   }
-
-  // MARK: - DeliveryCache
-
-  let largestInMemory: Int64 = 1 << 20
-  func promote(_ response: StoredResponse, bytes: [UInt8]) { tell("promoted \(response.key)") }
-  func removeFile(of response: StoredResponse) { tell("no file of \(response.key)") }
-  func removeFromMemory(_ key: String) { tell("removed \(key)") }
 }

@@ -48,6 +48,12 @@ final class DiskFixture: Sendable {
     try? FileManager.default.removeItem(atPath: directory)
   }
 
+  /// The cache of loads on this disk.
+  @LoadingActor
+  func makeCache() -> CacheCoordinator {
+    CacheCoordinator(storage: storage, peers: PeerCoordinator(storage: storage), settings: LoaderSettings())
+  }
+
   /// Runs `work` on the disk thread and waits for it.
   func onDisk<Result: Sendable>(_ work: @escaping @Sendable () throws -> Result) throws -> Result {
     let result = Locked<Swift.Result<Result, any Error>?>(nil)

@@ -26,10 +26,4 @@ struct DurationHistogramTests {
     histogram.add(microseconds: .max)
     #expect(histogram.counts.last == 1 && histogram.count == 3 && histogram.sum == .max)
   }
-
-  @Test func `zeros count in the first bucket`() {
-    var histogram = DurationHistogram()
-    histogram.add(zeros: 7)
-    #expect(histogram.counts.first == 7 && histogram.count == 7 && histogram.sum == 0)
-  }
 }

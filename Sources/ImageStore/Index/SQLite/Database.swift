@@ -13,8 +13,6 @@ final class Database {
     case readOnly
     /// Reads a file that nobody writes, without creating or locking files.
     case immutable
-    /// A file without a name that exists until the connection is closed. The path is ignored.
-    case temporary
   }
 
   /// SQLite's `MAX_PATHNAME` (os_unix.c): a path of this many bytes cannot be opened, side files included.
@@ -29,14 +27,11 @@ final class Database {
     self.fault = fault
     _ = Self.omittedStatistics
     var handle: OpaquePointer?
-    let flags =
-      mode == .readWrite || mode == .temporary
-      ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
+    let flags = mode == .readWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY
     // The URI has an empty authority, so that a path that begins with two slashes is not parsed as one.
     let uri = "file://" + Self.percentEncoded(path) + (mode == .immutable ? "?immutable=1" : "")
-    let name = mode == .temporary ? "" : uri
     let code = sqlite3_open_v2(
-      name, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nil)
+      uri, &handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE, nil)
     guard code == SQLITE_OK, let handle else {
       let message = String(cString: handle.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code))
       sqlite3_close_v2(handle)
@@ -120,4 +115,34 @@ final class Database {
     }
     return result
   }
+}
+
+/// An error of SQLite, with its extended result code.
+struct SQLiteError: Error {
+  var code: Int32
+  var message: String
+
+  /// The SQLite result code for an `errno`; EILSEQ stands for a damaged file.
+  static func code(forErrno errno: Int32) -> Int32 {
+    switch errno {
+    case ENOSPC, EDQUOT: SQLITE_FULL
+    case EROFS, EACCES, EPERM: SQLITE_READONLY
+    case EILSEQ: SQLITE_CORRUPT
+    default: SQLITE_IOERR
+    }
+  }
+
+  static let damage = SQLiteError(code: SQLITE_CORRUPT, message: "the database disk image is malformed")
+
+  private var primary: Int32 { code & 0xff }
+  /// Whether the file is not a database, is corrupt, or lacks tables or columns of its version.
+  var isDamage: Bool {
+    switch primary {
+    case SQLITE_CORRUPT, SQLITE_NOTADB: true
+    case SQLITE_ERROR: message.hasPrefix("no such ") || message.has(" has no column ")
+    default: false
+    }
+  }
+  var isOutOfSpace: Bool { primary == SQLITE_FULL }
+  var isBusy: Bool { primary == SQLITE_BUSY }
 }
