@@ -260,12 +260,9 @@ class Wheel(unittest.TestCase):
         self.assertIn('Revealed type is "pathlib.Path"', checked)
 
     def test_uninstall_leaves_nothing(self) -> None:
-        copy = work() / "copy"
-        run(sys.executable, "-m", "venv", copy)
-        empty = sorted(copy.rglob("*"))
-        run(copy / "bin" / "pip", "install", "--no-index", packed("*.whl"))
-        run(copy / "bin" / "pip", "uninstall", "--yes", "imageworker")
-        self.assertEqual(sorted(copy.rglob("*")), empty)
+        self.addCleanup(run, self.folder / "bin" / "pip", "install", "--no-index", packed("*.whl"))
+        run(self.folder / "bin" / "pip", "uninstall", "--yes", "imageworker")
+        self.assertEqual(sorted(self.folder.rglob("*")), self.empty)
 
 
 class NpmPackage(unittest.TestCase):

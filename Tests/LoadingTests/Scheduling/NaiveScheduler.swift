@@ -546,6 +546,7 @@ struct NaiveScheduler {
     subscribers.removeAll { $0.job == id }
     takeFromQueue(id)
     jobs.removeAll { $0.id == id }
+    beyondLimits.removeAll { $0 == id }
     refresh(job.origin)
     forgetIfIdle(job.origin)
     return waited
@@ -627,7 +628,7 @@ struct NaiveScheduler {
       let sequence = nextSequence(new < old.priority ? .first : .asItComes)
       change(id) { ($0.priority, $0.sequence) = (new, sequence) }
     }
-    queue = queue.sorted { job($0)!.sequence < job($1)!.sequence }
+    sortQueue()
     let isFree = !job(id)!.isForDecodersAlone
     if new != old.priority || isFree == old.isForDecodersAlone {
       freeQueue.removeAll { $0 == id }
@@ -642,8 +643,15 @@ struct NaiveScheduler {
   }
 
   private mutating func addToQueue(_ id: JobID) {
-    queue = (queue + [id]).sorted { job($0)!.sequence < job($1)!.sequence }
+    queue.append(id)
+    sortQueue()
     addIfFree(id)
+  }
+
+  /// The sequence numbers are looked up once, since this takes much of the time of a model test.
+  private mutating func sortQueue() {
+    let sequences = Dictionary(uniqueKeysWithValues: jobs.map { ($0.id, $0.sequence) })
+    queue.sort { sequences[$0]! < sequences[$1]! }
   }
 
   /// Adds a job behind the others that need no decoder, unless it is ahead of all of them.
@@ -682,12 +690,13 @@ struct NaiveScheduler {
   }
 
   private mutating func refresh(_ origin: Origin) {
+    let isOpen = !isShut(origin)
     for row in turns.indices {
       let waiting = jobs.filter {
         $0.origin == origin && $0.phase == .waiting && $0.priority == Priority.allCases[row]
       }
-      Self.keep(origin, in: &turns[row], !isShut(origin) && !waiting.isEmpty)
-      Self.keep(origin, in: &freeTurns[row], !isShut(origin) && waiting.contains { !$0.isForDecodersAlone })
+      Self.keep(origin, in: &turns[row], isOpen && !waiting.isEmpty)
+      Self.keep(origin, in: &freeTurns[row], isOpen && waiting.contains { !$0.isForDecodersAlone })
     }
   }
 
