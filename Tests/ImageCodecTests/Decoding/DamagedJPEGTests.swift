@@ -43,7 +43,8 @@ struct DamagedJPEGTests {
       // All ones do not end any code.
       case .badCodeInInterval:
         result.replaceSubrange((fourth + 2)..<(fourth + 6), with: [0xFE, 0xFE, 0xFE, 0xFE])
-      case .bytesLeft: result.insert(contentsOf: [0x12, 0x34], at: fourth)
+      // More than libjpeg reads ahead.
+      case .bytesLeft: result.insert(contentsOf: [UInt8](repeating: 0x12, count: 64), at: fourth)
       case .noEndMarker: result.removeLast(2)
       case .halfEndMarker: result.removeLast()
       case .lastBytes: result.removeLast(5)

@@ -251,14 +251,13 @@ struct PNGReaderTests {
     }
   }
 
-  @Test(arguments: ["tRNS", "iCCP"], [false, true])
-  func `a damaged chunk that changes the pixels is ignored and reported`(chunk: String, isAnimated: Bool) async throws {
+  @Test(arguments: ["tRNS", "iCCP"])
+  func `a damaged chunk that changes the pixels is ignored and reported`(chunk: String) async throws {
     let decoding = try Decoding.shared()
     let picture = Pictures(width: 4, height: 2, samples: 3) { x, _ in [x == 0 ? 9 : 200, 7, 7] }
     var damaged = Pictures.chunk(chunk, [0, 9, 0, 7, 0, 7])
     damaged[8] ^= 1
-    let animation = isAnimated ? Pictures.chunk("acTL", [0, 0, 0, 1, 0, 0, 0, 0]) : []
-    let file = picture.png(extraChunks: animation + damaged)
+    let file = picture.png(extraChunks: damaged)
     #expect(try await decoding.encoded(file, .with { $0.width = 2 }).0.notes == .damaged)
     #expect(try await decoding.run(try decoding.task(file, .check)).get().notes == .damaged)
     #expect(try await decoding.pixels(file)[0, 0] == [9, 7, 7])
