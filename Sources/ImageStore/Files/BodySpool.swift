@@ -8,6 +8,7 @@ public actor BodySpool {
   nonisolated let id: Int64
   private let executor: ThreadExecutor
   private let folder: CacheFolder
+  /// In messages.
   private let path: String
   private let reservation: SpaceReservation
   private var descriptor: Int32
@@ -32,7 +33,7 @@ public actor BodySpool {
 
   init(id: Int64, in folder: CacheFolder, executor: ThreadExecutor, reservation: SpaceReservation) throws(FileError) {
     (self.id, self.folder, self.executor, self.reservation) = (id, folder, executor, reservation)
-    path = FileName.temporaryPath(id: id)
+    path = folder.path + "/" + FileName.temporaryPath(id: id)
     descriptor = try folder.createTemporary(id: id)
   }
 
@@ -49,7 +50,7 @@ public actor BodySpool {
       throw error
     }
     (self.id, self.folder, self.executor, self.reservation) = (id, folder, executor, reservation)
-    (self.path, descriptor) = (path, file)
+    (self.path, descriptor) = (folder.path + "/" + path, file)
   }
 
   deinit {
