@@ -3048,7 +3048,8 @@ class ImageWorker:
     ) -> ProcessedImage:
         """Checks an image of the program's own, tells facts about it, and makes files of it. Nothing is stored.
 
-        `image` is a path, an open file or its bytes. A file without a descriptor, such as a BytesIO, is read. With `root`, the path may come from a stranger: it leads nowhere but below `root`.
+        `image` is a path, an open file or its bytes. A file without a descriptor, such as a BytesIO, is read from its start. With `root`, the
+        path may come from a stranger: it leads nowhere but below `root`.
         """
         request = _wire(ProcessParams, params, "process")
         request.update(_host_file(image, root))
