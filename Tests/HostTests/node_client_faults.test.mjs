@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 
-import { IncompatibleWorkerError, ImageWorker, InternalError, NetworkError, RequestError, WorkerExited, protocolVersion } from "../../examples/node/imageworker.mjs";
+import { IncompatibleWorkerError, ImageWorker, InternalError, NetworkError, RequestError, TimeoutError, WorkerExited, protocolVersion } from "../../examples/node/imageworker.mjs";
 
 const client = new URL("../../examples/node/imageworker.mjs", import.meta.url);
 const folder = mkdtempSync(join(tmpdir(), "imageworker-"));
@@ -58,6 +58,35 @@ test("the pixels of an aborted call are released", async () => {
   await fake.call("told");
   assert.deepEqual(await fake.call("told"), ["load", "cancel", "told", "release", "told"]);
   await fake.close();
+});
+
+test("calls of a worker that does not answer end after their deadline", { timeout: 60_000 }, async () => {
+  const serve = (request, say) => request.params.url !== "data:,never" && say(JSON.stringify({ id: request.id, result: {} }));
+  const stopped = worker("stopped", serve, { deadlineMs: 500 });
+  const resumed = worker("resumed", serve);
+  const writing = worker("writing", (request, say) => {
+    setInterval(() => say(JSON.stringify({ method: "progress", params: { id: request.id } })), 500);
+    setTimeout(() => say(JSON.stringify({ id: request.id, result: {} })), 15_000);
+  });
+  await Promise.all([stopped, resumed].map(({ ready }) => ready));
+  await resumed.configure({ deadlineMs: 1000 });
+  for (const { pid } of [stopped, resumed]) process.kill(pid, "SIGSTOP");
+  const image = { data: Buffer.from("a") };
+  const late = [stopped.load("data:,"), stopped.probe("data:,", { deadlineMs: 5 }), stopped.process({ ...image, deadlineMs: 1 }), stopped.process(image)];
+  const unlimited = [stopped.load("data:,", { deadlineMs: 0 }), stopped.stats()];
+  const others = [resumed.load("data:,"), writing.load("data:,", { deadlineMs: 1 })];
+  const hanging = resumed.load("data:,never");
+  await new Promise((done) => setTimeout(done, 9500));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000); // Neither runs, this program and that worker.
+  process.kill(resumed.pid, "SIGCONT");
+  for (const end of await Promise.allSettled([...late, hanging])) {
+    assert.ok(end.reason instanceof TimeoutError);
+    assert.deepEqual([end.reason.kind, end.reason.phase, end.reason.retryable], ["timeout", "client", false]);
+  }
+  process.kill(stopped.pid, "SIGCONT");
+  await Promise.all([...unlimited, ...others]);
+  assert.deepEqual(await stopped.process(image), {});
+  await Promise.all([stopped, resumed, writing].map((each) => each.close({ graceMs: 100 })));
 });
 
 test("calls and close end although another process holds the pipes of an ended worker", async () => {

@@ -337,11 +337,13 @@ class ActiveStorage(Uploads):
             self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
-        self.set_worker(f'binary: "{alone}"')
-        with self.puma() as server:
-            self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
-            self.until(lambda: "WARN -- : imageworker: warning: there must be an executable file imageworker-plain" in self.log(None))
+        initializer = self.initializer.read_text()
+        for count, decoders in enumerate(((), ("imageworker-codec",)), 1):
+            self.initializer.write_text(initializer)
+            self.set_worker(f'binary: "{self.worker_with(*decoders)}"')
+            with self.puma() as server, self.subTest(decoders):
+                self.upload(server, jpeg(), {"a": {"resize_to_limit": [90, 90]}}, status=500)
+                self.until(lambda: self.log(None).count("WARN -- : imageworker: warning: there must be an executable file") == count)
 
     @unittest.skipUnless(has_gems("sidekiq") and shutil.which("redis-server"), "Sidekiq or redis-server is not installed")
     def test_jobs_of_sidekiq(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import copy
 import errno
 import importlib.util
+import io
 import itertools
 import json
 import os
@@ -15,9 +17,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
+import time
 import unittest
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -44,12 +49,15 @@ from imageworker import (  # noqa: E402
     InternalError,
     InvalidParams,
     LoadEvent,
+    LoadTimeout,
     ProtocolMismatch,
     RequestError,
     WorkerExited,
 )
 
 ANSWER = '{"id":%s,"result":{"key":"k","cache":"miss","bytes":3,"mediaType":"image/png"}}'
+DOT = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+"""A PNG of one pixel."""
 LARGE = "/image/1.png?width=1000&height=600"
 """More pixels than are copied."""
 
@@ -155,6 +163,32 @@ class Requests(AsyncFixture):
             await worker.load(f"{origin.url}/image/1.png?bytes=4000", save_to=place)
         self.assertEqual((self.folder / "café.png").stat().st_size, 4000)
 
+    async def test_a_file_without_a_descriptor_is_read_from_its_start(self) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("dot.png", DOT)
+        with tarfile.open(self.folder / "dot.tar", "w") as tape:
+            tape.addfile(tarfile.TarInfo("empty"))
+            dot = tarfile.TarInfo("dot.png")
+            dot.size = len(DOT)
+            tape.addfile(dot, io.BytesIO(DOT))
+        memory = io.BytesIO(DOT)
+        memory.read()
+        no_bytes: Any = io.StringIO("a")
+        async with ImageWorker(**self.options()) as worker:
+            with zipfile.ZipFile(packed) as archive, tarfile.open(self.folder / "dot.tar") as tape:
+                member: Any = tape.extractfile("dot.png")
+                for file in (memory, archive.open("dot.png"), member):
+                    self.assertEqual((await worker.process(file)).width, 1)
+            with self.assertRaisesRegex(TypeError, "^image must be bytes, not str$"):
+                await worker.process(no_bytes)
+            memory.close()
+            with self.assertRaisesRegex(ValueError, "closed file"):
+                await worker.process(memory)
+            for other in (io.BytesIO(DOT), cast(Any, DOT)):
+                with self.assertRaisesRegex(TypeError, "^file must be a path or an open file with a descriptor, not "):
+                    await worker.load_file(other, key="a", transform={"width": 8})
+
     async def test_use_from_another_loop_is_refused_before_anything_is_sent(self) -> None:
         async with ImageWorker(**self.options()) as worker:
 
@@ -188,6 +222,73 @@ class Requests(AsyncFixture):
             await asyncio.gather(*loads)
             requests = (await worker.stats()).requests
             self.assertEqual((requests.received, requests.cancelled), (61, 0))
+
+
+@mock.patch("imageworker._LATE", 0.1)
+class Deadlines(AsyncFixture):
+    async def test_calls_end_after_their_deadline_or_that_of_the_worker_although_it_is_stopped(self) -> None:
+        async with ImageWorker(**self.options(deadline=0.5)) as worker:
+            await worker.store(data=DOT, url="https://a.test/dot.png")
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)
+            unlimited = [asyncio.ensure_future(each) for each in (worker.process(DOT, deadline=0), worker.process(DOT, deadline=1e6))]
+            late = (
+                worker.load("https://a.test/dot.png"),
+                worker.probe("https://a.test/dot.png", deadline=0.001),
+                worker.process(io.BytesIO(DOT)),
+                worker.call("process", {"data": base64.b64encode(DOT).decode(), "deadlineMs": 5}),
+                worker.load("https://a.test/dot.png", key="k" * 200_000),  # More than the pipe holds.
+                worker.load("https://a.test/dot.png"),  # Never sent.
+            )
+            for end in await asyncio.gather(*late, return_exceptions=True):
+                assert isinstance(end, LoadTimeout), end
+                self.assertEqual((end.kind, end.phase, end.retryable), ("timeout", "client", False))
+            self.assertEqual([each.done() for each in unlimited], [False, False])
+            os.kill(worker.pid, signal.SIGCONT)
+            self.assertEqual([facts.width for facts in await asyncio.gather(*unlimited)], [1, 1])
+            await worker.configure(deadline=0)
+            os.kill(worker.pid, signal.SIGSTOP)
+            unlimited = [asyncio.ensure_future(worker.process(DOT))]
+            with self.assertRaises(LoadTimeout):
+                await worker.process(DOT, deadline=0.5)
+            self.assertFalse(unlimited[0].done())
+            os.kill(worker.pid, signal.SIGCONT)
+            await unlimited[0]
+
+    async def test_a_deadline_that_is_no_time_is_refused_by_the_worker(self) -> None:
+        async with ImageWorker(**self.options()) as worker:
+            for deadline in (10**400, "5", -1, True, [5]):
+                with self.subTest(deadline), self.assertRaises(RequestError):
+                    await asyncio.wait_for(worker.call("load", {"url": "data:,", "deadlineMs": deadline}), PATIENCE)
+
+    async def test_a_call_goes_on_if_the_program_was_stopped_like_the_worker(self) -> None:
+        async with ImageWorker(**self.options()) as worker:
+            await worker.store(data=DOT, url="https://a.test/dot.png")
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)
+            loading = asyncio.ensure_future(worker.load("https://a.test/dot.png", deadline=3))
+            await asyncio.sleep(2.5)
+            time.sleep(1.5)
+            os.kill(worker.pid, signal.SIGCONT)
+            try:
+                self.assertEqual((await loading).width, 1)
+            except LoadTimeout as late:
+                self.assertEqual(late.phase, "deadline")  # Of the worker.
+
+    async def test_calls_go_on_while_the_worker_writes(self) -> None:
+        script = self.fake(f"read line; for n in 1 2 3 4 5 6 7 8 9; do sleep 0.5; echo '{ANSWER % 9}'; done; echo '{ANSWER % 1}'; read rest")
+        async with ImageWorker(binary=script) as worker:
+            self.assertEqual((await asyncio.wait_for(worker.load("data:,", deadline=0.001), PATIENCE)).key, "k")
+
+    def test_threads_do_not_wait_either(self) -> None:
+        with BlockingImageWorker(**self.options(deadline=0.01)) as worker, ThreadPoolExecutor(8) as pool:
+            worker.stats()
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGSTOP)
+            for end in [pool.submit(worker.process, DOT) for _ in range(8)]:
+                self.assertIsInstance(end.exception(PATIENCE), LoadTimeout)
+            os.kill(worker.pid, signal.SIGCONT)
+            self.assertEqual(worker.process(DOT, deadline=0).width, 1)
 
 
 class Introduction(AsyncFixture):

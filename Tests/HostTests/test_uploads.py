@@ -35,7 +35,7 @@ EXAMPLES = ROOT / "examples" / "uploads"
 sys.path[:0] = [str(ROOT / "examples" / "python"), str(EXAMPLES)]
 os.environ.setdefault("IMAGEWORKER", default_worker())
 
-from imageworker import BlockingImageWorker, FileError, ImageWorkerError, UnsupportedFormat, WorkerExited  # noqa: E402
+from imageworker import BlockingImageWorker, FileError, ImageWorkerError, InternalError, WorkerExited  # noqa: E402
 
 
 def has(*modules: str) -> bool:
@@ -62,6 +62,13 @@ class Uploads(unittest.TestCase):
 
     def files(self, folder: Path) -> list[str]:
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+
+    def worker_with(self, *decoders: str) -> str:
+        """A worker that finds only these of its decoders."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        for name in ("imageworker", *decoders):
+            shutil.copy(Path(os.environ["IMAGEWORKER"]).with_name(name), folder)
+        return str(folder / "imageworker")
 
     def serve(self, *command: str, **environment: str) -> Server:
         """A server that is told where to write."""
@@ -314,11 +321,11 @@ class Django(Uploads):
         self.assertEqual((copy.sizes, copy.facts, copy.process), (field.sizes, field.facts, field.process))
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
-        with BlockingImageWorker(binary=alone) as worker, mock.patch("django_pictures.worker", worker):
-            with self.assertRaises(UnsupportedFormat), self.assertLogs("imageworker", "WARNING") as logs:
+        with BlockingImageWorker(binary=self.worker_with()) as worker, mock.patch("django_pictures.worker", worker):
+            with self.assertRaises(InternalError), self.assertLogs("imageworker", "WARNING") as logs:
                 Article(title="a", picture=in_memory(jpeg())).full_clean()
         self.assertRegex(logs.output[0], "^WARNING:imageworker:imageworker: warning: there must be an executable file imageworker-plain")
+        self.assertEqual(list((self.media / "articles").iterdir()), [])
 
     def test_what_may_succeed_later_is_told_as_busy(self) -> None:
         for data in ({"kind": "overloaded", "retryable": False}, {"kind": "io", "retryable": True}, {"kind": "workerExited", "retryable": True}):
@@ -376,6 +383,7 @@ class FastAPI(Uploads):
         self.assertEqual(answered(kind="overloaded", retryable=False, retryAfterMs=6100), (503, "7"))
         self.assertEqual(answered(kind="workerExited", retryable=True), (503, "1"))
         self.assertEqual(answered(kind="corrupt", retryable=False), (422, None))
+        self.assertEqual(answered(kind="unsupportedFormat", retryable=False), (422, None))
         with self.assertRaises(ImageWorkerError):
             answered(kind="workerExited", retryable=False)
         with self.assertRaises(FileError):
@@ -383,12 +391,12 @@ class FastAPI(Uploads):
 
 
     def test_a_worker_without_its_decoders_is_an_error_of_the_site(self) -> None:
-        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
-        with self.serve_pictures(IMAGEWORKER=alone) as server:
+        with self.serve_pictures(IMAGEWORKER=self.worker_with()) as server:
             self.assertEqual(server.post_form("/pictures", jpeg())[0], 500)
             server.end()
-        self.assertIn("UnsupportedFormat: no decoder is available", server.log)
+        self.assertIn("InternalError: no decoder is available", server.log)
         self.assertIn("imageworker: warning: there must be an executable file imageworker-plain", server.log)
+        self.assertEqual(list(self.media.iterdir()), [])
 
 
 @needs()
@@ -423,10 +431,9 @@ class Node(Uploads):
             self.await_no_file()
 
     def test_a_worker_that_is_not_installed_is_an_error_of_the_site(self) -> None:
-        alone = str(shutil.copy(os.environ["IMAGEWORKER"], self.folder / "imageworker"))
         for worker, kind, words in (
             ("/missing/imageworker", "workerExited", "the worker did not start"),
-            (alone, "unsupportedFormat", "imageworker: warning: there must be an executable file imageworker-plain"),
+            (self.worker_with(), "internal", "InternalError: no decoder is available"),
         ):
             with self.subTest(kind), self.serve_pictures(IMAGEWORKER=worker) as server:
                 for _ in range(2):
@@ -434,6 +441,10 @@ class Node(Uploads):
                 server.end()
                 self.assertIn(words, server.log)
                 self.await_no_file()
+
+    def test_the_decoder_for_unchecked_pictures_is_not_needed(self) -> None:
+        with self.serve_pictures(IMAGEWORKER=self.worker_with("imageworker-codec")) as server:
+            self.assertEqual(server.post("/pictures", jpeg())[0], 201)
 
     def test_an_aborted_upload_leaves_no_file(self) -> None:
         content = jpeg(4000, 3000)

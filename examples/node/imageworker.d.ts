@@ -899,7 +899,8 @@ export class TransportError extends NetworkError {
 /** The server, or the whole load, took too long. */
 export class TimeoutError extends NetworkError {
   readonly kind: "timeout";
-  readonly phase: "connect" | "firstByte" | "idle" | "slow" | "deadline";
+  /** `client`: the deadline was over, and the worker did not say so. */
+  readonly phase: "connect" | "firstByte" | "idle" | "slow" | "deadline" | "client";
 }
 
 /** The server answered with a status other than 2xx. */

@@ -14,6 +14,7 @@
  * - When the worker dies, every pending call fails with WorkerExited, which names the loads lost with it. The next call starts
  *   another worker, after a pause that doubles with each death in a row. After `maxRestarts` deaths calls fail at once;
  *   once `longestPauseMs` have passed since the last death, one call tries again.
+ * - A call ends with TimeoutError if its deadline is over for 10 s and the worker says nothing.
  * - Every worker is asked for its protocol version before anything else. The answer is not waited for. If the version does not
  *   fit, all calls fail with IncompatibleWorkerError.
  * - A handler that throws, or whose promise is rejected, is reported by `process.emitWarning`, and everything goes on.
@@ -412,6 +413,10 @@ class Life {
   #calls = new Map();
   #log = [];
   #lastID = 0;
+  /** For calls that may be late. */
+  #isLooking = false;
+  /** The number of looks since the worker wrote. */
+  #silence = 0;
   /** The last call about which the worker was asked whether it knows it. */
   #askedID = 0;
   #outgoing = [];
@@ -465,6 +470,7 @@ class Life {
     // A worker that does not read cannot answer. For an ended process this does nothing.
     child.stdin.on("error", () => child.kill("SIGKILL"));
     child.stdout.on("end", () => child.kill("SIGKILL"));
+    child.stdout.on("data", () => (this.#silence = 0));
     eachLine(child.stdout, (line) => this.#receive(line));
     eachLine(child.stderr, (line) => this.#note(line));
     const client = { name: "imageworker.mjs", version };
@@ -475,22 +481,44 @@ class Life {
     return this.#child.pid;
   }
 
-  call(method, params, { signal, onEvent }) {
+  call(method, params, { signal, onEvent }, late) {
     if (this.#misfit) throw this.#misfit();
     const id = ++this.#lastID;
     const line = encode({ id, method, params });
     const url = params?.url && String(params.url); // Throws if it cannot be converted to a string.
     return new Promise((resolveCall, rejectCall) => {
-      const ignoreSignal = whenAborted(signal, (reason) => {
-        this.#take(id);
-        this.tell("cancel", { id });
-        rejectCall(reason);
-      });
+      const ignoreSignal = whenAborted(signal, (reason) => this.#giveUp(id, reason));
       if (this.#calls.size === 0) this.#holdProgram(true);
-      const call = { url, wanted: wanted(method, params), onEvent, ignoreSignal, resolve: resolveCall, reject: rejectCall };
+      const call = { url, late, wanted: wanted(method, params), onEvent, ignoreSignal, resolve: resolveCall, reject: rejectCall };
       this.#calls.set(id, call);
       this.#write(line);
+      if (late && !this.#isLooking) this.#endLate(0);
     });
+  }
+
+  #giveUp(id, reason) {
+    const { reject } = this.#take(id);
+    this.tell("cancel", { id });
+    reject(reason);
+  }
+
+  /**
+   * Looks each second for calls that are late when the look is due. They go on while the worker writes: their answers may be on
+   * the way. A look that comes much later than it was due follows a time in which this program did not run, and so did not read.
+   */
+  #endLate(due) {
+    this.#silence += 1;
+    this.#isLooking = false;
+    for (const [id, { late, url }] of this.#calls) {
+      if (!late) continue;
+      this.#isLooking = true;
+      if (late < due && this.#silence > 2) {
+        const data = { kind: "timeout", retryable: false, url, phase: "client" };
+        this.#giveUp(id, new TimeoutError(undefined, "no answer in time", data));
+      }
+    }
+    const next = performance.now() + 1000;
+    if (this.#isLooking) setTimeout(() => this.#endLate(next), 1000).unref();
   }
 
   /** Sends a request whose answer is ignored. It has an id, so that its outcome is not an event for the program. */
@@ -705,6 +733,11 @@ function whenAborted(signal, act) {
 /** Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory. */
 const hopeless = new Set([64, 66, 73]);
 
+const withDeadline = ["load", "probe", "process"];
+
+/** Milliseconds after the deadline of a call until it ends without an answer: a worker that is stopped or hangs does not answer. */
+const lateMs = 10_000;
+
 /** Milliseconds. With a longer time, Node's timers fire at once. */
 const longestTimer = 2 ** 31 - 1;
 
@@ -746,8 +779,8 @@ export class ImageWorker {
   constructor(settings = {}) {
     checkSettings(settings);
     this.#flags = flagsOf(settings);
-    const { binary, onEvent, onLog, onExit, maxRestarts = 5, longestPauseMs = 10_000 } = settings;
-    this.#settings = { binary, onEvent, onLog, onExit, maxRestarts, longestPauseMs };
+    const { binary, onEvent, onLog, onExit, maxRestarts = 5, longestPauseMs = 10_000, deadlineMs } = settings;
+    this.#settings = { binary, onEvent, onLog, onExit, maxRestarts, longestPauseMs, deadlineMs };
     this.#start();
   }
 
@@ -1004,8 +1037,10 @@ export class ImageWorker {
   async call(method, params = {}, options = {}) {
     checkHandler(options.onEvent, "onEvent");
     if (this.#isClosed) throw new ClosedError();
+    const deadline = params?.deadlineMs ?? this.#configured?.deadlineMs ?? this.#settings.deadlineMs;
+    const late = deadline > 0 && withDeadline.includes(method) ? performance.now() + Number(deadline) + lateMs : undefined;
     const life = this.#life.end ? await this.#running(options.signal) : this.#life;
-    return life.call(method, withFields(params), options);
+    return life.call(method, withFields(params), options, late);
   }
 
   notify(method, params = {}) {

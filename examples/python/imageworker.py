@@ -205,9 +205,9 @@ class LoadTimeout(LoadError):
     """The load took too long."""
 
     @property
-    def phase(self) -> Literal["connect", "firstByte", "idle", "slow", "deadline"]:
-        """The part of the load that took too long."""
-        phase: Literal["connect", "firstByte", "idle", "slow", "deadline"] = self.data["phase"]
+    def phase(self) -> Literal["connect", "firstByte", "idle", "slow", "deadline", "client"]:
+        """The part of the load that took too long. `client`: the deadline was over, and the worker did not say so."""
+        phase: Literal["connect", "firstByte", "idle", "slow", "deadline", "client"] = self.data["phase"]
         return phase
 
 
@@ -1892,7 +1892,11 @@ def _host_file(image: Any, root: Optional[StrPath]) -> dict[str, Any]:
     if hasattr(image, "fileno"):
         if hasattr(image, "flush"):
             image.flush()
-        return {"file": {"fd": image.fileno(), "pid": os.getpid()}}
+        try:
+            return {"file": {"fd": image.fileno(), "pid": os.getpid()}}
+        except (AttributeError, OSError):  # It has no descriptor, such as a BytesIO or a member of an archive.
+            image.seek(0)
+            return {"data": _base64(image.read(), "image")}
     return {"file": {"path": _absolute(image, "image")}}
 
 
@@ -2025,6 +2029,8 @@ class _Call(NamedTuple):
     on_event: Optional[Callable[[Any], None]]
     made: Callable[[Any], Any]
     """Makes the caller's value of the result. Called even if nobody waits, so that dropped pixels are released."""
+    late: Optional[float] = None
+    """The time of the loop from which the call ends if the worker is silent."""
     refusal: Optional[Mapping[str, Any]] = None
     """The refusal of a line that may be the line of this call."""
 
@@ -2063,6 +2069,8 @@ class _Life:
         self._outgoing: dict[object, bytes] = {}  # Lines in their order; that of a call by its id.
         self._is_full = True  # Until there is a pipe.
         self._asked_id = 0
+        self._is_looking = False  # For calls that may be late.
+        self._silence = 0  # The number of looks since the worker wrote.
         self._line: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._log: deque[str] = deque(maxlen=20)
         with _starts:
@@ -2103,22 +2111,49 @@ class _Life:
         return self._process.pid
 
     async def call(
-        self, method: str, params: Mapping[str, Any], on_event: Optional[Callable[[Any], None]], made: Callable[[Any], Any]
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_event: Optional[Callable[[Any], None]],
+        made: Callable[[Any], Any],
+        late: Optional[float] = None,
     ) -> Any:
         if self.ended.done():
             raise self._exit(()).for_call(params.get("url"))
         self._last_id += 1
         identity = self._last_id
         self._send(identity, {"id": identity, "method": method, "params": params})
-        call = self._calls[identity] = _Call(self.loop.create_future(), params, on_event, made)
+        call = self._calls[identity] = _Call(self.loop.create_future(), params, on_event, made, late)
+        if late is not None and not self._is_looking:
+            self._end_late(0)
         try:
             return await call.result
         except asyncio.CancelledError:
-            if self._outgoing.pop(identity, None) is not None:
-                del self._calls[identity]  # The worker never hears of it.
-            elif identity in self._calls:
-                self.tell("cancel", {"id": identity})
+            self._give_up(identity)
             raise
+
+    def _give_up(self, identity: int) -> None:
+        if self._outgoing.pop(identity, None) is not None:
+            del self._calls[identity]  # The worker never hears of it.
+        elif identity in self._calls:
+            self.tell("cancel", {"id": identity})
+
+    def _end_late(self, due: float) -> None:
+        """Looks each second for calls that are late when the look is due. They go on while the worker writes: their answers may be on the way.
+
+        A look that comes much later than it was due follows a time in which this program did not run, and so did not read.
+        """
+        self._silence += 1
+        limited = [(identity, call, call.late) for identity, call in self._calls.items() if call.late is not None and not call.result.done()]
+        for identity, call, late in limited:
+            if late < due and self._silence > 2:
+                self._give_up(identity)
+                data = {"kind": "timeout", "retryable": False, "url": call.params.get("url"), "phase": "client"}
+                call.result.set_exception(LoadTimeout("no answer in time", data))
+        self._is_looking = bool(limited)
+        if limited:
+            next_due = self.loop.time() + 1
+            self.loop.call_at(next_due, self._end_late, next_due)
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         self._send(object(), {"method": method, "params": params})
@@ -2194,6 +2229,7 @@ class _Life:
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Splits lines of any length without joining the start of a long one again and again."""
+        self._silence = 0
         first, newline, rest = data.partition(b"\n")
         start = self._line[fd]
         start += first
@@ -2817,10 +2853,10 @@ class ImageWorker:
         A result serves only the version of the file that it was made from. `file` is a path or an open file, which needs a `key`. With `root`,
         the path may come from a stranger: it leads nowhere but below `root`.
         """
-        if isinstance(file, (bytes, bytearray, memoryview)):
-            raise TypeError(f"file must be a path or an open file, not {type(file).__name__}")
         request = _wire(LoadParams, params, "load_file")
         request.update(_host_file(file, root))
+        if "data" in request:
+            raise TypeError(f"file must be a path or an open file with a descriptor, not {type(file).__name__}")
         if deliver is not None:
             request["deliver"] = deliver
         image: Image = await self._call("load", request, None, self._made_image)
@@ -3012,7 +3048,8 @@ class ImageWorker:
     ) -> ProcessedImage:
         """Checks an image of the program's own, tells facts about it, and makes files of it. Nothing is stored.
 
-        `image` is a path, an open file or its bytes. With `root`, the path may come from a stranger: it leads nowhere but below `root`.
+        `image` is a path, an open file or its bytes. A file without a descriptor, such as a BytesIO, is read from its start. With `root`, the
+        path may come from a stranger: it leads nowhere but below `root`.
         """
         request = _wire(ProcessParams, params, "process")
         request.update(_host_file(image, root))
@@ -3117,8 +3154,13 @@ class ImageWorker:
             raise RuntimeError("use this ImageWorker in `async with`, or between start and close")
         self._check_loop()
         _check_call(params, on_event)
+        given = params.get("deadlineMs")
+        deadline = self._deadline if given is None else given
+        late = None
+        if deadline and method in _WITH_DEADLINE and isinstance(deadline, (int, float)):
+            late = self._loop.time() + (deadline if given is None else min(given, 1e15) / 1000) + _LATE
         life = self._life or await self._started(params.get("url"))
-        return await life.call(method, params, on_event, made)
+        return await life.call(method, params, on_event, made, late)
 
     def _check_loop(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
@@ -3200,6 +3242,11 @@ class ImageWorker:
         if self._on_exit is not None:
             loop.call_soon(_tell, self._on_exit, end, "on_exit failed")
 
+
+_WITH_DEADLINE = {"load", "probe", "process"}
+
+_LATE = 10
+"""Seconds after the deadline of a call until it ends without an answer: a worker that is stopped or hangs does not answer."""
 
 _HOPELESS = (64, 66, 73)
 """Exit statuses after which a restart would fail again: an invalid option, an unusable cookie file or cache directory."""

@@ -40,15 +40,11 @@ module ActiveStoragePictures
     when ImageWorker::InvalidParamsError # With an output: it does not fit the picture, such as a crop outside of it.
       raise error.data[:output] ? Refused : Unsupported, error.message
     when ImageWorker::ContentError, ImageWorker::PolicyError
-      raise Refused, error.message unless error.kind == "unsupportedFormat"
-      raise Unsupported, error.message if error.data[:output]
-      decodes? ? raise(Refused, error.message) : raise
+      lacks_format = error.kind == "unsupportedFormat" && error.data[:output]
+      raise lacks_format ? Unsupported : Refused, error.message
     else raise
     end
   end
-
-  # A worker that does not find its decoders says unsupportedFormat of every picture.
-  def self.decodes? = worker.call("initialize", formats: true).formats.decode.any?
 
   # Width and height as browsers show the picture.
   class Analyzer < ActiveStorage::Analyzer

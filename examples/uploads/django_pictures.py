@@ -47,7 +47,7 @@ def refusal(error: ImageWorkerError) -> ValidationError:
     of_output = "output" in figures
     if error.retryable or error.kind in BUSY:
         kind = "busy"
-    elif error.kind == "unsupportedFormat" and (of_output or not decodes()):
+    elif error.kind == "unsupportedFormat" and of_output:
         raise error
     elif not isinstance(error, LoadError) and not (isinstance(error, InvalidParams) and of_output):  # Such as a crop outside the picture.
         raise error
@@ -56,12 +56,6 @@ def refusal(error: ImageWorkerError) -> ValidationError:
     except KeyError:  # There is no sentence, or a figure is not known.
         kind = ""
     return ValidationError(MESSAGES[kind], kind or error.kind, figures)
-
-
-def decodes() -> bool:
-    """Whether the worker finds its decoders. Without them, each picture is an UnsupportedFormat."""
-    formats = worker.initialize(formats=True).formats
-    return bool(formats and formats.decode)
 
 
 class PictureFile(FieldFile):  # type: ignore[misc, unused-ignore]

@@ -62,17 +62,11 @@ async def refuse(request: Request, error: ImageWorkerError) -> Any:
     """503 if the same upload may succeed later, 422 with the figures if the picture is at fault, and otherwise 500."""
     if error.retryable or error.kind in BUSY:
         return JSONResponse({"kind": error.kind}, 503, {"Retry-After": str(math.ceil(error.retry_after or 1))})
-    lacks_format = error.kind == "unsupportedFormat" and ("output" in error.data or not await decodes(request))
+    lacks_format = error.kind == "unsupportedFormat" and "output" in error.data
     if lacks_format or not isinstance(error, LoadError):
         raise error
     hidden = ("timing", "retryable")
     return JSONResponse({name: value for name, value in error.data.items() if name not in hidden}, 422)
-
-
-async def decodes(request: Request) -> bool:
-    """Whether the worker finds its decoders. Without them, each picture is an UnsupportedFormat."""
-    formats = (await request.app.state.worker.initialize(formats=True)).formats
-    return bool(formats and formats.decode)
 
 
 app = FastAPI(lifespan=lifespan, exception_handlers={ImageWorkerError: refuse})

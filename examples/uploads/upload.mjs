@@ -37,7 +37,7 @@ const server = createServer(async (request, response) => {
   } catch (error) {
     if (response.destroyed) return;
     if (error instanceof RangeError) return refuseSize(response);
-    await refuse(response, error);
+    refuse(response, error);
   } finally {
     await rm(join(spool, name), { force: true });
   }
@@ -73,22 +73,16 @@ function atMost(limit) {
 }
 
 /** 503 if the same upload may succeed later, 4xx with the figures if the picture is at fault, and otherwise 500. */
-async function refuse(response, error) {
+function refuse(response, error) {
   if (!(error instanceof ImageWorkerError)) return answer(response, 500, { kind: "internal" }, console.error(error));
   const { timing, retryable, ...figures } = error.data ?? {};
   if (error.retryable || busy.has(error.kind)) {
     response.setHeader("Retry-After", Math.ceil((figures.retryAfterMs ?? 1000) / 1000));
     return answer(response, 503, { kind: error.kind });
   }
-  const lacksFormat = error.kind === "unsupportedFormat" && (figures.output !== undefined || !(await decodes()));
+  const lacksFormat = error.kind === "unsupportedFormat" && figures.output !== undefined;
   if (lacksFormat || !statuses[error.kind]) return answer(response, 500, { kind: error.kind }, console.error(error));
   answer(response, statuses[error.kind], figures);
-}
-
-/** Whether the worker finds its decoders. Without them, each picture is an unsupportedFormat. */
-async function decodes() {
-  const { formats } = await worker.call("initialize", { formats: true }).catch(() => ({ formats: { decode: [] } }));
-  return formats.decode.length > 0;
 }
 
 function refuseSize(response) {
