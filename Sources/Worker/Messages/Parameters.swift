@@ -10,7 +10,7 @@ struct Parameters {
   /// saves the search for them.
   private let lengths: UInt64
 
-  /// - Parameter hint: what the error for a member that is not in `known` says of it; by default the nearest of `known`.
+  /// - Parameter hint: ends the error for a member that is not in `known`; by default with the nearest of these.
   init(
     _ object: JSONObject, known: [String], prefix: String = "", hint: ((String) -> String)? = nil
   ) throws(RPCError) {

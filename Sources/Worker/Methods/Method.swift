@@ -55,8 +55,8 @@ enum Method: String, CaseIterable {
     }
   }
 
-  /// What an error says of a parameter that the method does not have: the nearest name, or else the methods that have
-  /// it.
+  /// Ends the error for a parameter that the method does not have: with the nearest name, or else with the methods that
+  /// have it.
   private func hint(for unknown: String) -> String {
     let others = Self.allCases.filter { $0.parameters.contains(unknown) }.map(\.rawValue)
     if others.isEmpty || parameters.nearest(to: unknown) != nil { return Text.hint(for: unknown, among: parameters) }
