@@ -69,14 +69,19 @@ public final class DiskServices: Sendable {
   }
 
   /// Runs `work` on the disk thread and passes its result to `completion` on the loading thread.
+  ///
+  /// - Parameter onHostFiles: whether to run it on a thread for files of the host instead: their file system may be
+  ///   slow, or not answer, and no other work waits for it.
   @LoadingActor
   func perform<Result: Sendable>(
-    _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
+    onHostFiles: Bool = false, _ work: @escaping @Sendable () -> Result,
+    then completion: @escaping @LoadingActor @Sendable (Result) -> Void
   ) {
-    executor.run {
+    let both: @Sendable () -> Void = {
       let result = work()
       LoadingActor.run { completion(result) }
     }
+    if onHostFiles { hostFiles.run(both) } else { executor.run(both) }
   }
 
   /// As `perform` without a label, for work that a trace shows.

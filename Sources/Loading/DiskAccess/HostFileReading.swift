@@ -4,18 +4,6 @@ internal import Threads
 
 /// Files of the host and of the decoders.
 extension DiskServices {
-  /// As `perform`, on a thread for files of the host: their file system may be slow, or not answer, and no other work
-  /// waits for it.
-  @LoadingActor
-  func performOnHostFiles<Result: Sendable>(
-    _ work: @escaping @Sendable () -> Result, then completion: @escaping @LoadingActor @Sendable (Result) -> Void
-  ) {
-    hostFiles.run {
-      let result = work()
-      LoadingActor.run { completion(result) }
-    }
-  }
-
   /// Reads a file of the host that is not stored: into memory, or a large one into a scratch file.
   ///
   /// - Parameter isWanted: asked from time to time, as a load may end while its file is read.
@@ -24,7 +12,8 @@ extension DiskServices {
     _ place: HostPlace, maxBytes: Int64, while isWanted: @escaping @Sendable () -> Bool,
     then completion: @escaping @LoadingActor @Sendable (Result<Download.Body, LoadError>) -> Void
   ) {
-    performOnHostFiles(
+    perform(
+      onHostFiles: true,
       {
         Result { () throws(LoadError) in
           let file = try self.open(place, maxBytes: maxBytes)

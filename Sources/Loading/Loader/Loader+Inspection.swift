@@ -91,7 +91,8 @@ extension Loader {
   /// counted.
   public func query(_ request: LoadRequest, then completion: @escaping @LoadingActor @Sendable (CacheReport) -> Void) {
     guard let file = request.cachedFile else { return inspect(request, then: completion) }
-    storage.performOnHostFiles({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
+    storage.perform(onHostFiles: true, { Result { () throws(StoreError) in try file.identified() } }) {
+      [weak self] found in
       var identified = request
       if case .success(let file) = found { identified.source = .file(file) }
       self?.inspect(identified) { report in

@@ -115,7 +115,8 @@ public final class Loader {
     _ = jobs.scheduler.subscribe(
       load.id, to: TransferKey(ofOnly: load.id), of: load.request.origin, priority: load.priority,
       needsDecoder: false, deadline: load.deadline)
-    storage.performOnHostFiles({ Result { () throws(StoreError) in try file.identified() } }) { [weak self] found in
+    storage.perform(onHostFiles: true, { Result { () throws(StoreError) in try file.identified() } }) {
+      [weak self] found in
       guard let self, self.registry[load.id] === load else { return }
       self.coordinator.unsubscribe(load)
       switch found {
